@@ -1,0 +1,83 @@
+# Every target makes .venv/ by itself; `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PY := .venv/bin/python
+READY := .venv/.deltaward-installed
+# Spark's own processes must find this Java; found, or installed, when a recipe first needs it.
+WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)"; export JAVA_HOME;
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z%-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt scripts/venv.sh
+	@scripts/venv.sh
+	@touch $@
+
+.PHONY: venv
+venv: $(READY) ## Make .venv/ with everything the other targets need
+
+.PHONY: demo
+demo: $(READY) ## Load, maintain, roll back and check real tables, scheduled by Airflow and run on Spark
+	@$(WITH_JAVA) exec $(PY) -m demo run
+
+.PHONY: up
+up: $(READY) ## Start Airflow with the project's DAGs and print its address and login
+	@$(WITH_JAVA) exec $(PY) -m demo up
+
+.PHONY: down
+down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is left
+	@exec $(PY) -m demo down
+
+.PHONY: test
+test: $(READY) ## The tests that need PyPI and Debian alone (at most 10 minutes on 2 cores)
+	@$(WITH_JAVA) exec $(PY) -m pytest -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: $(READY) ## Every test: whole programs and Maven jars too
+	@$(WITH_JAVA) exec $(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: style types imports ## All of style, types and imports
+
+.PHONY: style
+style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@.venv/bin/codespell
+	@.venv/bin/shellcheck scripts/*.sh .ci/run
+	@.venv/bin/hadolint docker/Dockerfile
+
+.PHONY: types
+types: $(READY) ## mypy, strict, over delta_core and the plugin
+	@$(PY) -m mypy
+
+.PHONY: imports
+imports: $(READY) ## The import contract: layers and forbidden packages
+	@PYTHONPATH=.:plugins .venv/bin/lint-imports --no-cache
+
+.PHONY: format
+format: $(READY) ## Rewrite the sources the way `lint` wants them
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+.PHONY: bench
+bench: $(READY) ## Measure against deltalake and delta-spark; results under benchmarks/results/
+	@$(WITH_JAVA) exec $(PY) -m benchmarks --output benchmarks/results/bench.json
+
+soak-%: $(READY) ## Run one area's tests at full counts, such as soak-concurrency
+	@$(WITH_JAVA) exec env DELTAWARD_SOAK=1 $(PY) -m tests.support.soak $*
+
+.PHONY: constraints
+constraints: $(READY) ## Resolve constraints.txt anew from pyproject.toml
+	@scripts/constraints.sh
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made
+	@[ ! -x $(PY) ] || $(PY) -m demo down
+	rm -rf .venv .tools .demo .bench .ci/out build dist .coverage htmlcov spark-warehouse
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

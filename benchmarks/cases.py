@@ -1,0 +1,115 @@
+"""What is measured: each case prepares a fresh input per run and names the operation to time."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import data
+from benchmarks.contestant import Contestant, Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One comparison.
+
+    Attributes:
+        ours: the engine (and operation) under test.
+        peers: the engines it is held against; the better of them is the bar.
+        run: prepares one input in a scratch directory, times one operation on it, checks the answer.
+    """
+
+    name: str
+    ours: str
+    peers: tuple[str, ...]
+    run: Callable[[Contestant, Path, Path], Timing]
+    note: str = ""
+
+
+def _open(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = data.wide_log(cache, files=100_000)
+    timing = contestant.time("open_table", uri=str(table))
+    _expect(timing.value, 100_010)
+    return timing
+
+
+def _appends(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = scratch / "appends"
+    # The Spark contestant commits some hundred times slower; per-append time is compared.
+    count = 5 if "spark" in contestant.engine else 50
+    contestant.time("create_for_appends", uri=str(table))
+    timing = contestant.time("append_rows", uri=str(table), count=count)
+    return Timing(seconds=timing.seconds / count, value=timing.value, peak_rss_bytes=timing.peak_rss_bytes)
+
+
+def _compact(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = data.clone(data.lineitem_table(cache, files=1000), scratch / "compact")
+    timing = contestant.time("compact", uri=str(table))
+    if not 0 < int(timing.value) <= 4:
+        raise AssertionError(f"{contestant.engine} left {timing.value} files")
+    return timing
+
+
+def _write(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    return contestant.time("write", source=str(data.lineitem(cache)), uri=str(scratch / "write"))
+
+
+def _expect(found: Any, wanted: Any) -> None:
+    if found != wanted:
+        raise AssertionError(f"found {found}, expected {wanted}")
+
+
+def fresh(scratch: Path) -> Path:
+    """An empty scratch directory."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    return scratch
+
+
+CASES = (
+    Case(
+        name="open-100k-files",
+        ours="deltaward",
+        peers=("deltalake", "delta_spark"),
+        run=_open,
+        note="open the latest version and list the live files; checkpoint by deltalake plus 10 commits",
+    ),
+    Case(
+        name="small-appends",
+        ours="deltaward",
+        peers=("deltalake", "delta_spark"),
+        run=_appends,
+        note="seconds per one-row append, handle kept; ours fsyncs every data file and commit",
+    ),
+    Case(
+        name="compact-1000-files-inline",
+        ours="deltaward",
+        peers=("deltalake", "delta_spark"),
+        run=_compact,
+        note="lineitem SF1 in 1,000 files",
+    ),
+    Case(
+        name="compact-1000-files-spark",
+        ours="deltaward_spark",
+        peers=("deltalake", "delta_spark"),
+        run=_compact,
+        note="the same, task map on Spark local[2]",
+    ),
+    Case(
+        name="write-inline",
+        ours="deltaward",
+        peers=("deltalake",),
+        run=_write,
+        note="lineitem SF1, one Parquet file in, a new table out, streamed",
+    ),
+    Case(
+        name="write-spark",
+        ours="deltaward_spark",
+        peers=("spark_plain", "delta_spark"),
+        run=_write,
+        note="lineitem SF1; spark_plain is df.write.parquet without any table",
+    ),
+)

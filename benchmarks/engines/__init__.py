@@ -1,0 +1,1 @@
+"""One module per contestant; a function per operation, named alike."""

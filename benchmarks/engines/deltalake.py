@@ -1,0 +1,40 @@
+"""delta-rs through its Python package. Settings: its defaults (snappy; it does not fsync)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+
+_handles: dict[str, Any] = {}
+
+
+def open_table(uri: str) -> int:
+    return len(DeltaTable(uri).file_uris())
+
+
+def create_for_appends(uri: str) -> int:
+    write_deltalake(uri, pa.table({"id": pa.array([0], pa.int64())}))
+    _handles[uri] = DeltaTable(uri)
+    return int(_handles[uri].version())
+
+
+def append_rows(uri: str, count: int) -> int:
+    for number in range(count):
+        write_deltalake(_handles[uri], pa.table({"id": pa.array([number], pa.int64())}), mode="append")
+    return count
+
+
+def compact(uri: str) -> int:
+    table = DeltaTable(uri)
+    table.optimize.compact()
+    return len(table.file_uris())
+
+
+def write(source: str, uri: str) -> int:
+    reader = pq.ParquetFile(source)
+    batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))
+    write_deltalake(uri, batches)
+    return int(DeltaTable(uri).version())

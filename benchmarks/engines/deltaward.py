@@ -1,0 +1,48 @@
+"""deltaward without Spark. Settings: snappy, every data file and commit fsynced, inline executor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import delta_core
+from delta_core import DeltaTable, write_deltalake
+
+_handles: dict[str, Any] = {}
+
+
+def open_table(uri: str) -> int:
+    """Open the latest version with its live set reconciled (path, size, partition values)."""
+    table = DeltaTable(uri)
+    return len(table.file_uris())
+
+
+def create_for_appends(uri: str) -> int:
+    """Make the one-column table that `append_rows` appends to and keep a handle on it."""
+    write_deltalake(uri, pa.table({"id": pa.array([0], pa.int64())}))
+    _handles[uri] = DeltaTable(uri)
+    return int(_handles[uri].version())
+
+
+def append_rows(uri: str, count: int) -> int:
+    """`count` appends of one row each through the kept handle."""
+    for number in range(count):
+        write_deltalake(_handles[uri], pa.table({"id": pa.array([number], pa.int64())}), mode="append")
+    return count
+
+
+def compact(uri: str) -> int:
+    """OPTIMIZE the whole table to the default target size."""
+    table = DeltaTable(uri)
+    table.optimize.compact()
+    return len(table.file_uris())
+
+
+def write(source: str, uri: str) -> int:
+    """Write a Parquet file's rows as a new table, streamed."""
+    reader = pq.ParquetFile(source)
+    batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))
+    write_deltalake(uri, batches)
+    return int(delta_core.DeltaTable(uri).version())

@@ -1,0 +1,37 @@
+"""deltaward on Spark (classic, local[2])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import spark_jobs
+from benchmarks.engines.spark_settings import session
+from delta_core import DeltaTable
+from spark_jobs.spark_executor import SparkExecutor
+
+spark: Any = None
+
+
+def start() -> None:
+    """Bring the session up outside every timing."""
+    global spark
+    spark = session()
+    spark.range(1).count()
+
+
+def stop() -> None:
+    """End the session."""
+    spark.stop()
+
+
+def write(source: str, uri: str) -> int:
+    """`spark_jobs.write` of a Parquet file's rows as a new table."""
+    result = spark_jobs.write(spark.read.parquet(source), uri, mode="append")
+    return int(result.version_to)
+
+
+def compact(uri: str) -> int:
+    """Compaction with its task map on Spark."""
+    table = DeltaTable(uri)
+    table.optimize.compact(executor=SparkExecutor(spark))
+    return len(table.file_uris())

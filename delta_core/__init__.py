@@ -1,0 +1,46 @@
+"""The Delta Lake transaction log in pure Python: tables, transactions and maintenance without a cluster.
+
+The public names load on first use, so that `import delta_core` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_core import errors
+    from delta_core.dml.write import write_deltalake
+    from delta_core.errors import DeltaError
+    from delta_core.scan.scan import Scan
+    from delta_core.snapshot.snapshot import Snapshot
+    from delta_core.table import DeltaTable
+    from delta_core.transaction.transaction import Transaction
+
+_EXPORTS = {
+    "DeltaError": "delta_core.errors",
+    "DeltaTable": "delta_core.table",
+    "Scan": "delta_core.scan.scan",
+    "Snapshot": "delta_core.snapshot.snapshot",
+    "Transaction": "delta_core.transaction.transaction",
+    "write_deltalake": "delta_core.dml.write",
+}
+
+__all__ = ["DeltaError", "DeltaTable", "Scan", "Snapshot", "Transaction", "errors", "write_deltalake"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it (PEP 562)."""
+    if name == "errors":
+        return importlib.import_module("delta_core.errors")
+    module = _EXPORTS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *__all__})

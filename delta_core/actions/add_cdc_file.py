@@ -1,0 +1,17 @@
+"""`cdc`: a file of change data (PROTOCOL.md, "Add CDC File")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddCdcFile:
+    """Rows that changed in one version."""
+
+    path: str
+    partition_values: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    size_bytes: int
+    data_change: bool = False
+    tags: Mapping[str, str | None] | None = field(default=None, hash=False)

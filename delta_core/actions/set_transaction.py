@@ -1,0 +1,14 @@
+"""`txn`: an application's own version, for idempotent writes (PROTOCOL.md, "Transaction Identifiers")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTransaction:
+    """`app_id` has applied everything up to `version`."""
+
+    app_id: str
+    version: int
+    last_updated_ms: int | None = None

@@ -1,0 +1,1 @@
+"""Writing checkpoints and cleaning up the log behind them."""

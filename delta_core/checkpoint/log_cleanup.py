@@ -1,0 +1,94 @@
+"""Deletes log files that no promised version needs (PROTOCOL.md, "Metadata Cleanup")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_core.clock import Clock
+from delta_core.errors import CorruptLogError
+from delta_core.log.checkpoint_reader import CheckpointReader
+from delta_core.log.listing import CheckpointFiles, list_log
+from delta_core.log.log_path import LOG_DIRECTORY, LogFileKind, LogPath
+from delta_core.replay.state import checkpoint_protocol_and_metadata
+from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.table_properties import DAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanup:
+    """What was deleted, or with a dry run would be.
+
+    Attributes:
+        cutoff_ms: versions committed at this time or later stay readable, and the one before them.
+        checkpoint_version: the oldest version that stays; None when nothing may be deleted.
+        files: the deleted objects, in the order of deletion.
+    """
+
+    cutoff_ms: int
+    checkpoint_version: int | None
+    files: tuple[ObjectInfo, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of the files together."""
+        return sum(info.size_bytes for info in self.files)
+
+
+def cleanup_expired_logs(
+    snapshot: Snapshot, *, clock: Clock | None = None, dry_run: bool = False
+) -> LogCleanup:
+    """Delete the log before the newest checkpoint that every version within retention can start from.
+
+    Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
+    checkpoint, its commit file and all commits after it. The checkpoint is opened before anything is
+    deleted. Whether to clean up at all (`delta.enableExpiredLogCleanup`) is the caller's decision.
+    Requests: two listings, the checkpoint's footer, one deletion per file.
+
+    Raises:
+        UnsupportedTableFeatureError: the table uses a feature that constrains the cleanup.
+    """
+    snapshot.require_writable(operation="clean up the log")
+    store = snapshot.store
+    now_ms = (clock or snapshot.clock).now_ms()
+    cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
+    listing = list_log(store)
+    times = CommitTimes(store, listing)
+    expired = [file.version for index, file in enumerate(listing.commits) if times[index] <= cutoff_ms]
+    cutoff_version = expired[-1] if expired else -1
+    kept = next(
+        (
+            item.version
+            for item in reversed(listing.checkpoints)
+            if item.version <= cutoff_version and _is_sound(snapshot, item)
+        ),
+        None,
+    )
+    if kept is None:
+        return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=None, files=())
+    files = []
+    for info in store.list_directory(LOG_DIRECTORY):
+        path = LogPath.parse(info.path)
+        if path is None:
+            continue
+        is_compacted = path.kind is LogFileKind.COMPACTED
+        if path.version < kept or (is_compacted and path.version == kept):
+            files.append(info)
+    if not dry_run:
+        for info in files:
+            store.delete(info.path)
+    return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files))
+
+
+def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:
+    """Whether a checkpoint can be read: all that it replaces is about to be deleted."""
+    try:
+        reader = CheckpointReader.open(snapshot.store, files)
+        protocol, metadata = checkpoint_protocol_and_metadata(reader)
+        for part in reader.parts:
+            for group in part.row_groups_with("add"):
+                part.read(group, "add", ["path", "size"])
+    except CorruptLogError:
+        return False
+    return protocol is not None and metadata is not None and not reader.is_v2

@@ -1,0 +1,234 @@
+"""Commands that run a job: `describe plan optimize vacuum checkpoint restore run`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from delta_core.cli.console import BAD_INPUT, exit_code, print_error, print_note
+from delta_core.cli.options import Apply, AsJson, Quiet, Uri
+from delta_core.cli.progress_bar import progress_sink
+from delta_core.cli.render import render_result
+from delta_core.errors import ConfigurationError, InvalidJobSpecError
+from delta_core.execution.sinks import JsonLinesSink, TeeSink
+from delta_core.jobs.codec import result_to_json, spec_from_json
+from delta_core.jobs.context import JobContext
+from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.job_spec import JobSpec, TableRef
+from delta_core.jobs.run_job import run_job
+from delta_core.policies.load import load_policies
+from delta_core.policies.resolve import resolve
+from delta_core.table_features.table_properties import parse_bytes
+
+PolicyFile = Annotated[
+    Path | None, typer.Option("--policies", help="YAML file with the rules that decide what is due.")
+]
+
+
+def describe(table: Uri, as_json: AsJson = False) -> None:
+    """Show a table's identity, schema, properties, protocol, size."""
+    _finish(_run("describe", table, {}, quiet=True), as_json=as_json)
+
+
+def plan(
+    table: Uri,
+    policies: PolicyFile = None,
+    list_vacuum: Annotated[
+        bool, typer.Option("--list-vacuum", help="Also list the store for what a vacuum would delete.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show a table's health, which maintenance is due, and why."""
+    params: dict[str, Any] = {"list_vacuum": list_vacuum}
+    if policies is not None:
+        params["rules"] = resolve(load_policies(policies), table).rules().to_json()
+    _finish(_run("plan", table, params, quiet=quiet), as_json=as_json)
+
+
+def optimize(
+    table: Uri,
+    where: Annotated[
+        str | None, typer.Option(help="Only partitions that match this condition in Spark SQL.")
+    ] = None,
+    target_size: Annotated[
+        str | None, typer.Option(help="Size of the new files, such as 128mb; the table's by default.")
+    ] = None,
+    apply: Apply = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put small files together; no row changes."""
+    params: dict[str, Any] = {"predicate": where, "dry_run": not apply}
+    if target_size is not None:
+        params["target_size_bytes"] = _size_bytes(target_size)
+    _finish(_run("optimize", table, params, quiet=quiet), as_json=as_json)
+
+
+def vacuum(
+    table: Uri,
+    retention_hours: Annotated[
+        float | None,
+        typer.Option(help="Keep what is younger; by default the table's retention, at least 168."),
+    ] = None,
+    enforce_retention: Annotated[
+        bool, typer.Option(help="Refuse a retention below what is protected.")
+    ] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Confirm --no-enforce-retention: files in use may be deleted.")
+    ] = False,
+    apply: Apply = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Delete files that no retained version needs. A dry run unless --apply is given."""
+    params = {
+        "retention_hours": retention_hours,
+        "enforce_retention": enforce_retention,
+        "force": force,
+        "dry_run": not apply,
+    }
+    _finish(_run("vacuum", table, params, quiet=quiet), as_json=as_json)
+
+
+def checkpoint(
+    table: Uri,
+    cleanup: Annotated[
+        bool, typer.Option("--cleanup", help="Then delete log files that no retained version needs.")
+    ] = False,
+    apply: Apply = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a checkpoint, so that opening the table reads less."""
+    result = _run("checkpoint", table, {"dry_run": not apply}, quiet=quiet)
+    if result.error is not None or not cleanup:
+        _finish(result, as_json=as_json)
+    if not as_json:
+        render_result(result)
+    _finish(_run("cleanup_metadata", table, {"dry_run": not apply}, quiet=quiet), as_json=as_json)
+
+
+def restore(
+    table: Uri,
+    version: Annotated[int | None, typer.Option(help="The version to bring back.", min=0)] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Or the time, such as 2024-05-01T12:00:00 (UTC without a zone).")
+    ] = None,
+    ignore_missing_files: Annotated[
+        bool, typer.Option("--ignore-missing-files", help="Lose the rows of files that are gone.")
+    ] = False,
+    apply: Apply = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a table again what it was. A dry run unless --apply is given."""
+    if (version is None) == (timestamp is None):
+        raise ConfigurationError(
+            "a restore needs either a version or a timestamp",
+            cause="neither was given" if version is None else "both were given",
+            fix="pass --version N or --timestamp TIME; `deltaward history` lists both",
+        )
+    params = {
+        "version": version,
+        "timestamp": timestamp,
+        "ignore_missing_files": ignore_missing_files,
+        "dry_run": not apply,
+    }
+    _finish(_run("restore", table, params, quiet=quiet), as_json=as_json)
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="JobSpec as a JSON file.")],
+    result: Annotated[
+        Path | None, typer.Option(help="Where the JobResult goes; printed when left out.")
+    ] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print progress events as JSON lines on standard error.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run one job from its specification, without Spark.
+
+    A specification, for example:
+
+    \b
+    {"format_version": 1, "kind": "optimize",
+     "table": {"uri": "/data/flights"},
+     "params": {"dry_run": true}}
+    """  # noqa: D301 - a real backspace: click does not wrap what follows it
+    try:
+        job = spec_from_json(spec.read_bytes())
+    except OSError as error:
+        raise InvalidJobSpecError(
+            f"the specification {str(spec)!r} cannot be read", cause=str(error), fix="check the path"
+        ) from error
+    except InvalidJobSpecError as error:
+        print_error(str(error))
+        raise typer.Exit(BAD_INPUT) from error
+    with progress_sink(quiet=quiet or events) as bar:
+        sink = TeeSink([bar, JsonLinesSink(typer.get_text_stream("stderr"))]) if events else bar
+        outcome = run_job(job, JobContext(progress=sink))
+    text = result_to_json(outcome)
+    if result is None:
+        typer.echo(text)
+    else:
+        write_atomically(result, text + "\n")
+    _report_error(outcome)
+    raise typer.Exit(_code(outcome))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that whoever waits for it sees all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _run(kind: str, table: str, params: Mapping[str, Any], *, quiet: bool) -> JobResult:
+    spec = JobSpec(kind=kind, table=TableRef(uri=table), params=params)
+    with progress_sink(quiet=quiet) as sink:
+        return run_job(spec, JobContext(progress=sink))
+
+
+def _finish(result: JobResult, *, as_json: bool) -> None:
+    """Show the result and end with its exit code."""
+    if as_json:
+        typer.echo(result_to_json(result))
+    elif result.error is None or result.output:
+        render_result(result)
+    _report_error(result)
+    raise typer.Exit(_code(result))
+
+
+def _report_error(result: JobResult) -> None:
+    for warning in result.warnings:
+        print_note(f"warning: {warning}")
+    if result.error is not None:
+        print_error(result.error.message)
+
+
+def _code(result: JobResult) -> int:
+    return exit_code(result.status, result.error.code if result.error else None)
+
+
+def _size_bytes(text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{text!r} is not a size", fix="write it like 128mb, 1gb or 1048576"
+        ) from error

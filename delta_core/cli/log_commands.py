@@ -1,0 +1,108 @@
+"""Commands that read the log alone: `history audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from delta_core.cli.console import FAILED, print_json, print_line, print_table
+from delta_core.cli.options import AsJson, Uri
+from delta_core.cli.render import when
+from delta_core.errors import TableNotFoundError
+from delta_core.maintenance.audit import audit as audit_log
+from delta_core.maintenance.observe.wording import counted
+from delta_core.snapshot.history import HistoryEntry
+from delta_core.snapshot.history import history as read_history
+from delta_core.storage.open import open_store
+
+
+def history(
+    table: Uri,
+    limit: Annotated[int | None, typer.Option(help="How many commits; all when left out.", min=1)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the commits, newest first: when, what, by whom."""
+    entries = read_history(open_store(table), limit=limit)
+    if as_json:
+        print_json([_history_json(entry) for entry in entries])
+        return
+    print_table(
+        ("version", "when (UTC)", "operation", "parameters", "metrics", "by"),
+        [
+            (
+                entry.version,
+                when(entry.timestamp_ms),
+                entry.commit_info.operation,
+                _pairs(entry.commit_info.operation_parameters),
+                _pairs(entry.commit_info.operation_metrics),
+                entry.commit_info.user_name or entry.commit_info.engine_info,
+            )
+            for entry in entries
+        ],
+    )
+
+
+def audit(table: Uri, as_json: AsJson = False) -> None:
+    """List who did what, from which run, and flag what is odd. The exit code is 1 when something is."""
+    store = open_store(table)
+    report = audit_log(store)
+    if not report.entries:
+        raise TableNotFoundError(f"there is no Delta table at {store.uri}", fix="check the path")
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print_table(
+            (
+                "version",
+                "when (UTC)",
+                "operation",
+                "added",
+                "removed",
+                "dag",
+                "task",
+                "run",
+                "try",
+                "logical date",
+            ),
+            [
+                (
+                    entry.version,
+                    when(entry.timestamp_ms),
+                    entry.operation,
+                    entry.files_added,
+                    entry.files_removed,
+                    *(entry.provenance.get(k) for k in ("dag", "task", "run", "try", "logical_date")),
+                )
+                for entry in report.entries
+            ],
+        )
+        if report.anomalies:
+            print_table(
+                ("anomaly", "version", "detail"), [(a.name, a.version, a.detail) for a in report.anomalies]
+            )
+        else:
+            print_line(f"{counted(len(report.entries), 'commit')}, nothing odd")
+    if report.anomalies:
+        raise typer.Exit(FAILED)
+
+
+def _history_json(entry: HistoryEntry) -> dict[str, Any]:
+    info = entry.commit_info
+    return {
+        "version": entry.version,
+        "timestamp_ms": entry.timestamp_ms,
+        "operation": info.operation,
+        "operation_parameters": dict(info.operation_parameters),
+        "operation_metrics": dict(info.operation_metrics),
+        "engine_info": info.engine_info,
+        "user_name": info.user_name,
+        "user_metadata": info.user_metadata,
+        "txn_id": info.txn_id,
+        "isolation_level": info.isolation_level,
+        "is_blind_append": info.is_blind_append,
+    }
+
+
+def _pairs(values: Any) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())

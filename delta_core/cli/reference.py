@@ -1,0 +1,68 @@
+"""The command line's reference page, made from the commands themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from delta_core.cli.app import app
+
+_EXIT_CODES = """\
+Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told: look
+into the log before running it again. Results go to standard output, everything else to standard error.
+
+With `--json`, a command that runs a job prints its JobResult as
+[job-result.schema.json](job-result.schema.json) describes it, while `history` prints a list of commits and
+`audit` an object with `commits` and `anomalies`.
+"""
+
+
+def reference_page() -> str:
+    """The page as Markdown: the built-in commands, their arguments and options."""
+    lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES]
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        lines += [f"## deltaward {name}", "", _help(command), ""]
+        lines += [_usage(name, command), ""]
+        rows = list(_options(command))
+        if rows:
+            lines += ["| | |", "|---|---|", *rows, ""]
+    lines += [
+        "## Commands of other packages",
+        "",
+        "A distribution adds commands by the entry-point group `deltaward.commands`, as `deltaward spark`;",
+        "they are imported only when used.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _help(command: Any) -> str:
+    """The help text; what is not to be wrapped, after a backspace, is JSON here."""
+    text, _, example = inspect.cleandoc(command.help or "").partition("\b\n")
+    return f"{text}```json\n{example}\n```" if example else text
+
+
+def _usage(name: str, command: Any) -> str:
+    arguments = [(p.metavar or p.name.upper()) for p in command.params if p.param_type_name == "argument"]
+    words = " ".join(arguments)
+    return f"`deltaward {name} {words} [OPTIONS]`"
+
+
+def _options(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        if parameter.param_type_name != "option":
+            continue
+        names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+        default = _default(parameter)
+        yield f"| {names} | {(parameter.help or '').replace('|', '/')}{default} |"
+
+
+def _default(parameter: Any) -> str:
+    if not parameter.is_flag or not parameter.secondary_opts:
+        return ""
+    chosen = parameter.opts if parameter.default else parameter.secondary_opts
+    return f" By default `{chosen[0]}`."

@@ -1,0 +1,207 @@
+"""Job results as tables for people."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from delta_core.cli.console import print_facts, print_line, print_table
+from delta_core.jobs.job_result import JobResult
+from delta_core.maintenance.observe.wording import counted, size
+
+_SHOWN_FILES = 50
+
+
+def render_result(result: JobResult) -> None:
+    """Show a job's result in the way that suits its kind."""
+    renderer = _RENDERERS.get(result.kind, _figures)
+    renderer(result)
+
+
+def when(timestamp_ms: int | None) -> str:
+    """A time as ISO 8601 in UTC, without the zone's name; empty when there is none."""
+    if timestamp_ms is None:
+        return ""
+    try:
+        moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _describe(result: JobResult) -> None:
+    table = result.output
+    features = [*table["reader_features"], *table["writer_features"]]
+    print_facts(
+        [
+            ("uri", table["uri"]),
+            ("id", table["id"]),
+            ("name", table["name"]),
+            ("version", table["version"]),
+            ("committed (UTC)", when(table["timestamp_ms"])),
+            ("files", f"{table['num_files']} ({size(table['size_bytes'])})"),
+            ("partitioned by", ", ".join(table["partition_columns"]) or "-"),
+            ("protocol", f"reader {table['min_reader_version']}, writer {table['min_writer_version']}"),
+            ("features", ", ".join(sorted(set(features))) or "-"),
+            *((key, value) for key, value in sorted(table["properties"].items())),
+        ]
+    )
+    print_table(
+        ("column", "type", "nullable"),
+        [(f["name"], _type_name(f["type"]), f["nullable"]) for f in table["schema"]["fields"]],
+    )
+
+
+def _plan(result: JobResult) -> None:
+    health, compaction = result.output["health"], result.output["compaction"]
+    print_facts(
+        [
+            ("table", health["uri"]),
+            ("version", health["version"]),
+            ("files", f"{health['num_files']} ({size(health['total_bytes'])})"),
+            ("small files", f"{health['small_files']} ({size(health['small_file_bytes'])})"),
+            ("commits since checkpoint", health["log_tail_commits"]),
+            ("removed, not yet deleted", f"{health['tombstones']} ({size(health['tombstone_bytes'])})"),
+            ("compaction", _compaction(compaction)),
+        ]
+    )
+    print_table(
+        ("verb", "due", "urgency", "why"),
+        [
+            (d["verb"], "yes" if d["due"] else "no", round(float(d["urgency"]), 1), d["reason"])
+            for d in result.output["decisions"]
+        ],
+    )
+    if "vacuum" in result.output:
+        vacuum = result.output["vacuum"]
+        files = counted(vacuum["files_deleted"], "file")
+        print_line(f"vacuum would delete {files} ({size(vacuum['bytes_deleted'])})")
+
+
+def _compaction(figures: Mapping[str, Any]) -> str:
+    if not figures["files_removed"]:
+        return "nothing is to be compacted"
+    return f"would turn {counted(figures['files_removed'], 'file')} into {figures['files_added']}"
+
+
+def _optimize(result: JobResult) -> None:
+    plan = result.predicted
+    if not plan.get("files_removed"):
+        print_line("nothing to do: no two small files share a partition")
+        return
+    figures: Mapping[str, Any] = result.actual or plan
+    verb = "rewrote" if result.actual else "would rewrite"
+    text = f"{verb} {counted(figures['files_removed'], 'file')} ({size(figures['bytes_removed'])})"
+    text += f" as {figures['files_added']}"
+    if result.actual:
+        text += f" ({size(figures['bytes_added'])}), version {result.version_to}"
+    print_line(text)
+
+
+def _vacuum(result: JobResult) -> None:
+    files = result.output["plan"]["files"]
+    if result.actual:
+        actual = result.actual
+        print_line(f"deleted {counted(actual['files_deleted'], 'file')} ({size(actual['bytes_deleted'])})")
+        return
+    if not files:
+        print_line("nothing to delete")
+        return
+    print_table(
+        ("path", "size", "age (h)", "why"),
+        [(f["path"], size(f["size_bytes"]), f["age_hours"], f["reason"]) for f in files[:_SHOWN_FILES]],
+    )
+    if len(files) > _SHOWN_FILES:
+        print_line(f"and {len(files) - _SHOWN_FILES} more; --json lists all")
+    plan = result.predicted
+    print_line(
+        f"would delete {plan['files_deleted']} of {plan['files_deleted'] + plan['files_kept']} files "
+        f"({size(plan['bytes_deleted'])}); pass --apply to delete them"
+    )
+
+
+def _restore(result: JobResult) -> None:
+    plan, figures = result.output["plan"], result.predicted
+    print_facts(
+        [
+            ("from version", plan["version"]),
+            ("to version", f"{plan['target_version']} ({when(plan['target_timestamp_ms'])} UTC)"),
+            ("files back", _moved(figures, "added")),
+            ("files gone", _moved(figures, "removed")),
+            ("files missing", figures["files_missing"]),
+            ("schema or properties", "change back" if plan["metadata_changes"] else "stay"),
+        ]
+    )
+    if plan["lost_commits"]:
+        print_table(
+            ("undone", "when (UTC)", "operation"),
+            [(c["version"], when(c["timestamp_ms"]), c["operation"]) for c in plan["lost_commits"]],
+        )
+    if plan["kept_transactions"]:
+        print_table(
+            ("application id", "stays at"), [(k["app_id"], k["version"]) for k in plan["kept_transactions"]]
+        )
+        print_line(plan["transactions_note"])
+    if result.commits:
+        print_line(f"restored as version {result.version_to}")
+    elif result.actual:
+        print_line("nothing to do: the table is already what it was")
+    else:
+        print_line("nothing was changed; pass --apply to restore")
+
+
+def _checkpoint(result: JobResult) -> None:
+    if result.actual.get("written"):
+        files = counted(result.actual["num_add_files"], "file")
+        text = f"wrote a checkpoint of version {result.actual['version']}"
+        print_line(f"{text} ({size(result.actual['size_bytes'])}): it describes {files}")
+    elif "version" in result.predicted:
+        print_line(f"would write a checkpoint of version {result.predicted['version']}")
+    else:
+        print_line(str(result.output.get("reason", "nothing to do")))
+
+
+def _cleanup(result: JobResult) -> None:
+    verb = "deleted" if result.actual else "would delete"
+    print_line(f"{verb} {counted(result.predicted['files_deleted'], 'log file')}")
+
+
+def _verify(result: JobResult) -> None:
+    print_table(
+        ("check", "passed", "detail"),
+        [(c["name"], "yes" if c["passed"] else "NO", c["detail"]) for c in result.output["report"]["checks"]],
+    )
+
+
+def _figures(result: JobResult) -> None:
+    print_facts([("status", result.status.value), *result.predicted.items(), *result.actual.items()])
+
+
+def _moved(figures: Mapping[str, Any], what: str) -> str:
+    rows = figures[f"rows_{what}"]
+    amount = f"{figures[f'files_{what}']} ({size(figures[f'bytes_{what}'])}"
+    return amount + (")" if rows is None else f", {rows} rows)")
+
+
+def _type_name(kind: Any) -> str:
+    if isinstance(kind, str):
+        return kind
+    name = kind.get("type", "?")
+    if name == "array":
+        return f"array<{_type_name(kind['elementType'])}>"
+    if name == "map":
+        return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
+    return "struct<" + ",".join(f"{f['name']}:{_type_name(f['type'])}" for f in kind.get("fields", ())) + ">"
+
+
+_RENDERERS: Final[Mapping[str, Callable[[JobResult], None]]] = {
+    "describe": _describe,
+    "plan": _plan,
+    "optimize": _optimize,
+    "vacuum": _vacuum,
+    "restore": _restore,
+    "checkpoint": _checkpoint,
+    "cleanup_metadata": _cleanup,
+    "verify": _verify,
+}

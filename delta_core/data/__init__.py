@@ -1,0 +1,1 @@
+"""Data files: reading, writing, their statistics, and the constraints their rows must meet."""

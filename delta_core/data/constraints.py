@@ -1,0 +1,176 @@
+"""What every row of a table must satisfy: NOT NULL, column invariants, CHECK constraints.
+
+A row violates a condition that is false for it, and also one that is null (PROTOCOL.md, "CHECK
+Constraints": must return true for each row; "Column Invariants": false or null aborts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.errors import ConstraintViolationError, ExpressionError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.evaluate import matches
+from delta_core.expressions.parse import parse_predicate
+from delta_core.schema.enforcement import null_violation_error
+from delta_core.schema.nullability import find_null_violations
+from delta_core.schema.types import StructField, StructType
+
+CONSTRAINT_PREFIX = "delta.constraints."
+INVARIANTS_KEY = "delta.invariants"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """One condition.
+
+    Attributes:
+        name: the CHECK constraint's name, or the column of an invariant.
+        text: as the table has it.
+        expression: resolved against the table's schema.
+        is_invariant: whether it is a column invariant.
+    """
+
+    name: str
+    text: str
+    expression: Expression
+    is_invariant: bool = False
+
+    @property
+    def label(self) -> str:
+        """For messages."""
+        kind = "The invariant of column" if self.is_invariant else "CHECK constraint"
+        return f"{kind} {self.name} ({self.text})"
+
+
+def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> list[Constraint]:
+    """The CHECK constraints and column invariants of a table, parsed.
+
+    Args:
+        schema: the table's schema.
+        configuration: the table's `metaData.configuration`.
+
+    Raises:
+        ExpressionError: a condition cannot be understood here, so it cannot be enforced.
+    """
+    texts = [(path, text, True) for path, text in _invariants(schema, "")]
+    texts += [
+        (key[len(CONSTRAINT_PREFIX) :], text, False)
+        for key, text in sorted(configuration.items())
+        if key.lower().startswith(CONSTRAINT_PREFIX)
+    ]
+    found = []
+    for name, text, is_invariant in texts:
+        try:
+            expression = parse_predicate(text, schema)
+        except ExpressionError as error:
+            raise ExpressionError(
+                f"{'Invariant' if is_invariant else 'Constraint'} {name} ({text}) cannot be enforced",
+                cause=str(error),
+                fix="Drop or rewrite the constraint, or write with an engine that understands it",
+            ) from error
+        found.append(Constraint(name=name, text=text, expression=expression, is_invariant=is_invariant))
+    return found
+
+
+def check_constraints(
+    data: pa.Table | pa.RecordBatch, *, schema: StructType, configuration: Mapping[str, str]
+) -> None:
+    """Check rows against everything that the table demands of them.
+
+    Args:
+        data: rows conformed to `schema`.
+        schema: the table's schema.
+        configuration: the table's `metaData.configuration`.
+
+    Raises:
+        ConstraintViolationError: some row breaks a condition; says how many do and shows one.
+        ExpressionError: a condition cannot be understood or evaluated.
+    """
+    ConstraintChecker(schema=schema, configuration=configuration).check(data)
+
+
+class ConstraintChecker:
+    """`check_constraints` for data that comes in parts: the conditions are parsed once."""
+
+    def __init__(self, *, schema: StructType, configuration: Mapping[str, str]) -> None:
+        self._schema = schema
+        self._constraints = table_constraints(schema, configuration)
+
+    @property
+    def constraints(self) -> list[Constraint]:
+        """The parsed conditions."""
+        return list(self._constraints)
+
+    def check(self, data: pa.Table | pa.RecordBatch) -> None:
+        """Check some rows; raises as `check_constraints`."""
+        violations = find_null_violations(self._schema, data)
+        if violations:
+            raise null_violation_error(violations, data)
+        for constraint in self._constraints:
+            _check_one(constraint, data)
+
+    def checked(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The same batches, each checked before it is handed on."""
+        return pa.RecordBatchReader.from_batches(reader.schema, self._checked(reader))
+
+    def _checked(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            self.check(batch)
+            yield batch
+
+
+def violation_error(
+    label: str, data: pa.Table | pa.RecordBatch, satisfied: pa.Array
+) -> ConstraintViolationError:
+    """The error for rows that do not satisfy a condition.
+
+    Args:
+        label: what is violated.
+        data: the rows.
+        satisfied: per row, whether the condition is true; no nulls; not all true.
+    """
+    broken = pc.invert(satisfied)
+    count = pc.sum(broken).as_py()
+    position = pc.index(broken, True).as_py()
+    row = data.slice(position, 1).to_pylist()[0]
+    return ConstraintViolationError(
+        f"{label} is violated by {count} of {data.num_rows} rows",
+        cause=f"It is not true for example for row {position}: {row}",
+        fix="Correct or drop these rows, or change the constraint",
+    )
+
+
+def _check_one(constraint: Constraint, data: pa.Table | pa.RecordBatch) -> None:
+    satisfied = matches(constraint.expression, data)
+    if not pc.all(satisfied, min_count=0).as_py():
+        raise violation_error(constraint.label, data, satisfied)
+
+
+def _invariants(schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:
+    for field in schema:
+        text = _invariant_text(field)
+        if text is not None:
+            yield f"{prefix}{field.name}", text
+        if isinstance(field.data_type, StructType):
+            yield from _invariants(field.data_type, f"{prefix}{field.name}.")
+
+
+def _invariant_text(field: StructField) -> str | None:
+    raw = field.metadata.get(INVARIANTS_KEY)
+    if raw is None:
+        return None
+    try:
+        document = orjson.loads(raw) if isinstance(raw, str) else raw
+        return str(document["expression"]["expression"])
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise ExpressionError(
+            f"The invariant of column {field.name} cannot be read",
+            cause=f"{INVARIANTS_KEY} is {raw!r}",
+            fix="Correct the column's metadata",
+        ) from error

@@ -1,0 +1,99 @@
+"""Rows grouped by their partition values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.errors import SchemaError
+from delta_core.schema.partition_values import hive_directory, serialize
+from delta_core.schema.types import StructType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One combination of partition values, as the log holds them, in partition column order."""
+
+    values: tuple[tuple[str, str | None], ...] = field(default=())
+
+    @property
+    def directory(self) -> str:
+        """The Hive-style directory; empty for an unpartitioned table."""
+        return "/".join(hive_directory(name, text) for name, text in self.values)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """For `AddFile.partition_values`."""
+        return dict(self.values)
+
+
+def split_by_partition(
+    table: pa.Table, schema: StructType, partition_columns: Sequence[str]
+) -> Iterator[tuple[Partition, pa.Table]]:
+    """The rows of each partition, without the partition columns, in order of first appearance by value.
+
+    One sort of codes and one gather for the whole table; no work per row in Python. Null and the empty
+    string are one partition.
+
+    Args:
+        table: rows conformed to `schema`.
+        schema: the table's schema.
+        partition_columns: names as in `schema`; empty gives one group.
+    """
+    rest = table.drop_columns(list(partition_columns)) if partition_columns else table
+    if not partition_columns:
+        yield Partition(), rest
+        return
+    if table.num_rows == 0:
+        return
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    texts: list[list[str | None]] = []
+    for name in partition_columns:
+        column_codes, column_texts = _encode(table.column(name), schema, name)
+        codes = codes * len(column_texts) + column_codes
+        # Renumbering after each column keeps the product of cardinalities from overflowing.
+        distinct, codes = np.unique(codes, return_inverse=True)
+        codes = codes.astype(np.int64)
+        if not texts:
+            texts = [[column_texts[int(code)]] for code in distinct]
+        else:
+            width = len(column_texts)
+            texts = [[*texts[int(code) // width], column_texts[int(code) % width]] for code in distinct]
+    if len(texts) == 1:
+        yield _partition(partition_columns, texts[0]), rest
+        return
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(texts) + 1))
+    for index, text in enumerate(texts):
+        rows = order[bounds[index] : bounds[index + 1]]
+        contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
+        part = rest.slice(int(rows[0]), len(rows)) if contiguous else rest.take(pa.array(rows))
+        yield _partition(partition_columns, text), part
+
+
+def _partition(columns: Sequence[str], texts: Sequence[str | None]) -> Partition:
+    return Partition(values=tuple(zip(columns, texts, strict=True)))
+
+
+def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.ndarray, list[str | None]]:
+    """Codes per row and the serialised text per code; values with one text share a code."""
+    found = schema.find(name)
+    assert found is not None
+    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
+    try:
+        values = encoded.chunk(0).dictionary.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"Column {name} has a value that cannot be a partition value",
+            cause=f"{error}; dates and times are written as text, with years from 1 to 9999",
+            fix="Correct these rows, or partition by another column",
+        ) from error
+    by_text: dict[str | None, int] = {}
+    remap = np.array(
+        [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
+    )
+    indices = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
+    return remap[indices], list(by_text)

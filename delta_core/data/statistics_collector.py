@@ -1,0 +1,199 @@
+"""Statistics of a data file, from its rows or from its Parquet footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_core.data.stats_columns import (
+    SkippingProperties,
+    StatsLeaf,
+    bound_to_json,
+    stats_json,
+    stats_leaves,
+)
+from delta_core.scan.footer_statistics import footer_leaf, footer_positions
+from delta_core.schema.types import (
+    DOUBLE,
+    FLOAT,
+    VOID,
+    ArrayType,
+    MapType,
+    StructType,
+)
+
+_FLOATING = (FLOAT, DOUBLE)
+
+
+def collect_statistics(
+    data: pa.Table | pa.RecordBatch,
+    schema: StructType,
+    properties: SkippingProperties | None = None,
+    *,
+    partition_columns: Sequence[str] = (),
+    tight_bounds: bool | None = None,
+) -> str:
+    """The statistics JSON of a file that holds exactly these rows. Columnar.
+
+    Args:
+        data: the rows, conformed to `schema`.
+        schema: the table's schema.
+        properties: which columns are indexed; None for the default.
+        partition_columns: left out.
+        tight_bounds: see `stats_json`.
+    """
+    leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
+    accumulator = StatisticsAccumulator(leaves)
+    accumulator.update(data)
+    return accumulator.to_json(tight_bounds=tight_bounds)
+
+
+class StatisticsAccumulator:
+    """Statistics of rows that arrive in parts."""
+
+    def __init__(self, leaves: Iterable[StatsLeaf]) -> None:
+        self._leaves = [leaf for leaf in leaves if leaf.data_type != VOID]
+        self._num_records = 0
+        self._null_counts = {leaf.path: 0 for leaf in self._leaves}
+        self._minimums: dict[tuple[str, ...], Any] = {}
+        self._maximums: dict[tuple[str, ...], Any] = {}
+        self._has_nan: set[tuple[str, ...]] = set()
+        self._unbounded: set[tuple[str, ...]] = set()
+
+    @property
+    def num_records(self) -> int:
+        """Rows seen so far."""
+        return self._num_records
+
+    def update(self, data: pa.Table | pa.RecordBatch) -> None:
+        """Add rows. They must have the leaves' columns under their exact names, or lack them (null)."""
+        self._num_records += data.num_rows
+        present = set(data.schema.names)
+        for leaf in self._leaves:
+            if leaf.path[0] not in present:
+                self._null_counts[leaf.path] += data.num_rows
+                continue
+            column = data.column(leaf.path[0])
+            if len(leaf.path) > 1:
+                column = pc.struct_field(column, list(leaf.path[1:]))
+            self._update_leaf(leaf, column)
+
+    def to_json(self, *, tight_bounds: bool | None = None) -> str:
+        """The JSON text for everything seen."""
+        minimums: dict[tuple[str, ...], object] = {}
+        maximums: dict[tuple[str, ...], object] = {}
+        for leaf in self._leaves:
+            path = leaf.path
+            if path in self._has_nan | self._unbounded or path not in self._minimums:
+                continue
+            _put(minimums, path, bound_to_json(self._minimums[path], leaf.data_type, maximum=False))
+            _put(maximums, path, bound_to_json(self._maximums[path], leaf.data_type, maximum=True))
+        return stats_json(
+            num_records=self._num_records,
+            minimums=minimums,
+            maximums=maximums,
+            null_counts=self._null_counts,
+            nan_free=[
+                leaf.path
+                for leaf in self._leaves
+                if leaf.data_type in _FLOATING and leaf.path not in self._has_nan
+            ],
+            tight_bounds=tight_bounds,
+        )
+
+    def _update_leaf(self, leaf: StatsLeaf, column: pa.Array | pa.ChunkedArray) -> None:
+        self._null_counts[leaf.path] += column.null_count
+        if not leaf.has_bounds or leaf.path in self._has_nan or column.null_count == len(column):
+            return
+        if leaf.data_type in _FLOATING and pc.any(pc.is_nan(column)).as_py():
+            # A bound that leaves NaN out would not bound it; there is no JSON form that includes it.
+            self._has_nan.add(leaf.path)
+            return
+        bounds = pc.min_max(column)
+        try:
+            low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        except (ValueError, OverflowError):
+            # Dates and timestamps beyond year 9999 have no ISO form.
+            self._unbounded.add(leaf.path)
+            return
+        known = leaf.path in self._minimums
+        self._minimums[leaf.path] = min(low, self._minimums[leaf.path]) if known else low
+        self._maximums[leaf.path] = max(high, self._maximums[leaf.path]) if known else high
+
+
+def statistics_from_footer(
+    metadata: pq.FileMetaData,
+    schema: StructType,
+    properties: SkippingProperties | None = None,
+    *,
+    partition_columns: Sequence[str] = (),
+    tight_bounds: bool | None = None,
+) -> str:
+    """The statistics JSON of a file, from its Parquet footer alone. No row is read.
+
+    A bound or null count that a row group lacks is left out, and so is any that cannot be trusted:
+    NaN, and floating-point bounds of writers that hide NaN; INT96 timestamps; cut-off string bounds;
+    null counts of arrays and maps (Parquet counts elements).
+
+    Args:
+        metadata: the footer, as `pyarrow.parquet.read_metadata` gives it.
+        schema: the table's schema.
+        properties: which columns are indexed; None for the default.
+        partition_columns: left out.
+        tight_bounds: see `stats_json`.
+    """
+    minimums: dict[tuple[str, ...], object] = {}
+    maximums: dict[tuple[str, ...], object] = {}
+    null_counts: dict[tuple[str, ...], int] = {}
+    nan_free: list[tuple[str, ...]] = []
+    positions = footer_positions(metadata)
+    for leaf in stats_leaves(schema, properties, partition_columns=partition_columns):
+        if leaf.data_type == VOID or isinstance(leaf.data_type, ArrayType | MapType):
+            continue
+        position = positions.get(".".join(leaf.path).casefold())
+        if position is None:
+            # What a file does not have reads as null in every row.
+            null_counts[leaf.path] = metadata.num_rows
+            continue
+        if position < 0:
+            continue
+        groups = [
+            footer_leaf(metadata, group, position, leaf.data_type) for group in range(metadata.num_row_groups)
+        ]
+        counts = [group.null_count for group in groups]
+        if all(count is not None for count in counts):
+            null_counts[leaf.path] = sum(count or 0 for count in counts)
+        if not leaf.has_bounds:
+            continue
+        filled = [group for group in groups if not group.all_null]
+        if filled and all(group.minimum is not None for group in filled):
+            _put(
+                minimums,
+                leaf.path,
+                bound_to_json(min(g.minimum for g in filled), leaf.data_type, maximum=False),
+            )
+        if filled and all(group.maximum is not None for group in filled):
+            _put(
+                maximums,
+                leaf.path,
+                bound_to_json(max(g.maximum for g in filled), leaf.data_type, maximum=True),
+            )
+            if leaf.data_type in _FLOATING:
+                nan_free.append(leaf.path)
+    return stats_json(
+        num_records=metadata.num_rows,
+        minimums=minimums,
+        maximums=maximums,
+        null_counts=null_counts,
+        nan_free=nan_free,
+        tight_bounds=tight_bounds,
+    )
+
+
+def _put(target: dict[tuple[str, ...], object], path: tuple[str, ...], value: object | None) -> None:
+    if value is not None:
+        target[path] = value

@@ -1,0 +1,1 @@
+"""Changing a table's rows: append, overwrite, replaceWhere."""

@@ -1,0 +1,285 @@
+"""Commit data files that are already written: the half of a write that every engine shares.
+
+Spark and the Arrow writer only produce `AddFile`s; creating the table, evolving its schema, removing what
+is replaced, and racing other writers happen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions import AddFile
+from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.replace_where import ReplacementPlan, plan_replacement
+from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.errors import ConfigurationError, DeltaError, SchemaMismatchError, TableExistsError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.render import to_spark_sql
+from delta_core.expressions.typing import resolve
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
+from delta_core.transaction.discard import discard_files
+from delta_core.transaction.file_actions import num_records, remove_actions
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.transaction import Transaction
+
+
+class CommitMode(StrEnum):
+    """What the new files do to the rows that the table has."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    REPLACE_WHERE = "replace_where"
+
+
+REMOVED_COLUMNS = tuple(name for name in LIVE_FILE_SCHEMA.names if name != "stats")
+"""What a `remove` repeats of its `add`; statistics stay undecoded."""
+
+_MODE_NAMES = {
+    CommitMode.APPEND: "Append",
+    CommitMode.OVERWRITE: "Overwrite",
+    CommitMode.REPLACE_WHERE: "Overwrite",
+}
+
+
+def commit_new_files(
+    snapshot: Snapshot | None,
+    store: LogStore,
+    *,
+    mode: CommitMode | str,
+    adds: Sequence[AddFile],
+    schema: StructType,
+    predicate: Expression | str | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    partition_by: Sequence[str] | None = None,
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    must_create: bool = False,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    operation: str = "WRITE",
+    operation_metrics: Mapping[str, Any] | None = None,
+    target_file_size_bytes: int | None = None,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+    known_at_ms: int | None = None,
+) -> Committed:
+    """Make written files part of the table, or fail and delete them.
+
+    The files are deleted only when it is certain that no commit names them.
+
+    Args:
+        snapshot: the table that the write is based on; None creates it.
+        store: the table's store.
+        mode: `append`, `overwrite` (everything goes) or `replace_where` (what matches goes).
+        adds: the files, already durable in the store.
+        schema: of the rows in the files, partition columns included.
+        predicate: for `replace_where`; that the new rows satisfy it is the caller's to check.
+        merge_schema: add new columns of the data to the table.
+        overwrite_schema: replace the schema, and the partitioning when `partition_by` says so; only with
+            `overwrite`.
+        partition_by: checked against an existing table; partitions a new one.
+        configuration, name, description: of a new table.
+        must_create: fail with TableExistsError when another writer creates the table first.
+        properties: provenance, idempotency key, limits.
+        operation: the operation's name in the history.
+        operation_metrics: added to the metrics that are counted here.
+        target_file_size_bytes: for files that `replace_where` rewrites; the table's when None.
+        observer: sees the commit's phases.
+        clock: where time comes from.
+        known_at_ms: when `snapshot` was known to be the newest; now when None.
+
+    Returns:
+        The commit; an `AlreadyApplied` when the idempotency key was in the table before.
+
+    Raises:
+        CommitError: by kind; `CommitStateUnknownError` keeps the files.
+        SchemaError: the rows do not fit the table.
+        ConfigurationError: arguments that contradict each other.
+    """
+    mode = CommitMode(mode)
+    _check_arguments(mode, predicate, overwrite_schema)
+    definition = TableDefinition(
+        partition_by=partition_by,
+        configuration=configuration,
+        name=name,
+        description=description,
+        merge_schema=merge_schema,
+        overwrite_schema=overwrite_schema,
+    )
+    written = list(adds)
+    while True:
+        try:
+            change = plan_table_change(
+                snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
+            )
+            _check_layout(adds, change)
+            resolved = resolve_predicate(predicate, change.schema)
+            plan = None
+            if snapshot is not None and resolved is not None:
+                size = target_file_size_bytes or snapshot.properties.target_file_size_bytes
+                plan = plan_replacement(snapshot, resolved, target_file_size_bytes=size)
+                written += plan.rewritten
+            transaction = _begin(
+                snapshot,
+                store,
+                operation=operation,
+                operation_parameters=_parameters(mode, change, resolved, must_create=must_create),
+                properties=properties,
+                observer=observer,
+                clock=clock,
+                known_at_ms=known_at_ms,
+            )
+            _stage(
+                transaction, mode=mode, adds=adds, change=change, plan=plan, predicate=resolved, clock=clock
+            )
+            transaction.set_metrics(operation_metrics or {})
+            transaction.prepare()
+        except DeltaError as error:
+            # Nothing was sent to the log yet, so nothing there can name the files.
+            discard_files(store, written, Rejected(error=error))
+            raise
+        result = commit_and_checkpoint(transaction)
+        if snapshot is None and isinstance(result, Conflict) and not must_create:
+            # Another writer created the table first; the same files may well fit it.
+            snapshot = Snapshot.load(store, clock=clock)
+            known_at_ms = None
+            continue
+        if isinstance(result, Committed):
+            return result
+        discard_files(store, written, result)
+        if snapshot is None and isinstance(result, Conflict):
+            raise TableExistsError(
+                f"There is already a Delta table at {store.uri}.",
+                cause="Another writer created it at the same time.",
+                fix="Use mode='append' or mode='overwrite' to write to it.",
+            ) from result.error
+        return raise_for_result(result)
+
+
+def _begin(
+    snapshot: Snapshot | None,
+    store: LogStore,
+    *,
+    operation: str,
+    operation_parameters: Mapping[str, Any],
+    properties: CommitProperties,
+    observer: TransactionObserver,
+    clock: Clock,
+    known_at_ms: int | None,
+) -> Transaction:
+    if snapshot is None:
+        return Transaction.create(
+            store,
+            operation=operation,
+            operation_parameters=operation_parameters,
+            properties=properties,
+            observer=observer,
+            clock=clock,
+        )
+    return Transaction.begin(
+        snapshot,
+        operation=operation,
+        operation_parameters=operation_parameters,
+        properties=properties,
+        observer=observer,
+        clock=clock,
+        known_at_ms=known_at_ms,
+    )
+
+
+def _stage(
+    transaction: Transaction,
+    *,
+    mode: CommitMode,
+    adds: Sequence[AddFile],
+    change: TableChange,
+    plan: ReplacementPlan | None,
+    predicate: Expression | None,
+    clock: Clock,
+) -> None:
+    transaction.add(*change.actions)
+    snapshot = transaction.snapshot
+    removed: pa.Table | None = None
+    if plan is not None:
+        transaction.read_predicate(predicate).read_files(plan.read_paths)
+        transaction.add(*plan.rewritten)
+        transaction.set_metrics({"numCopiedRows": plan.kept_rows})
+        removed = plan.removed
+    elif mode is CommitMode.OVERWRITE and snapshot is not None:
+        transaction.read_predicate(None)
+        removed = snapshot.files.to_table(columns=REMOVED_COLUMNS)
+    if removed is not None:
+        transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms()))
+        transaction.set_metrics(
+            {
+                "numRemovedFiles": removed.num_rows,
+                "numRemovedBytes": pc.sum(removed.column("size_bytes"), min_count=0).as_py(),
+            }
+        )
+    transaction.add(*adds)
+    counts = [num_records(add) for add in adds]
+    transaction.set_metrics(
+        {
+            "numFiles": len(adds),
+            "numOutputBytes": sum(add.size_bytes for add in adds),
+            "numOutputRows": None if None in counts else sum(count or 0 for count in counts),
+        }
+    )
+
+
+def _parameters(
+    mode: CommitMode, change: TableChange, predicate: Expression | None, *, must_create: bool
+) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "mode": "ErrorIfExists" if must_create else _MODE_NAMES[mode],
+        "partitionBy": list(change.partition_columns),
+    }
+    if predicate is not None:
+        parameters["predicate"] = to_spark_sql(predicate)
+    return parameters
+
+
+def resolve_predicate(predicate: Expression | str | None, schema: StructType) -> Expression | None:
+    """The predicate, text or tree, resolved against a schema."""
+    if predicate is None:
+        return None
+    return parse_predicate(predicate, schema) if isinstance(predicate, str) else resolve(predicate, schema)
+
+
+def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overwrite_schema: bool) -> None:
+    if (predicate is not None) != (mode is CommitMode.REPLACE_WHERE):
+        raise ConfigurationError(
+            "A predicate goes with mode replace_where, and with no other.",
+            fix="Pass both, or neither.",
+        )
+    if overwrite_schema and mode is not CommitMode.OVERWRITE:
+        raise ConfigurationError(
+            "The schema can only be overwritten together with all rows.",
+            cause="Rows that stay would not fit the new schema.",
+            fix="Use mode='overwrite' without a predicate, or merge the schema instead.",
+        )
+
+
+def _check_layout(adds: Sequence[AddFile], change: TableChange) -> None:
+    expected = set(change.partition_columns)
+    misplaced = next((add for add in adds if set(add.partition_values) != expected), None)
+    if misplaced is not None:
+        raise SchemaMismatchError(
+            f"The written files are partitioned by {sorted(misplaced.partition_values)}, "
+            f"the table by {sorted(expected)}.",
+            cause=f"The file {misplaced.path!r} was laid out for another partitioning.",
+            fix="Write the data again with the table's partition columns.",
+        )

@@ -1,0 +1,62 @@
+"""What follows a commit: a checkpoint every so many versions.
+
+The commit stands whatever happens here, so a failure is logged and counted and never raised.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_result import CommitResult, Committed
+from delta_core.transaction.transaction import Transaction
+
+_log = logging.getLogger(__name__)
+
+
+def commit_and_checkpoint(transaction: Transaction) -> CommitResult:
+    """Commit, then write a checkpoint when the new version is due for one."""
+    result = transaction.commit()
+    if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
+        checkpoint_if_due(result.snapshot, committed_version=result.version)
+    return result
+
+
+def checkpoint_if_due(snapshot: Snapshot, *, committed_version: int) -> bool:
+    """Write a checkpoint when `committed_version` is a multiple of `delta.checkpointInterval`.
+
+    Then log files that the table's log retention no longer needs are deleted, unless
+    `delta.enableExpiredLogCleanup` is false.
+
+    Returns:
+        True when a checkpoint was written; False when none is due or writing it failed.
+    """
+    interval = snapshot.properties.checkpoint_interval
+    if committed_version == 0 or committed_version % interval != 0:
+        return False
+    try:
+        write_checkpoint(snapshot)
+    except Exception as error:  # whatever it is, the commit stands and the next one tries again
+        METRICS.increment(CHECKPOINT_FAILED_TOTAL)
+        _warn("checkpoint after commit failed", snapshot, error)
+        return False
+    try:
+        if snapshot.properties.enable_expired_log_cleanup and _may_have_expired(snapshot):
+            cleanup_expired_logs(snapshot)
+    except Exception as error:  # what could not be deleted is in nobody's way
+        _warn("log cleanup after checkpoint failed", snapshot, error)
+    return True
+
+
+def _may_have_expired(snapshot: Snapshot) -> bool:
+    """False for a table younger than its log retention, which saves listing its whole log."""
+    created_ms = snapshot.metadata.created_time_ms
+    return created_ms is None or snapshot.clock.now_ms() - created_ms > snapshot.properties.log_retention_ms
+
+
+def _warn(message: str, snapshot: Snapshot, error: Exception) -> None:
+    fields = {"table": snapshot.store.uri, "version": snapshot.version, "error": str(error)}
+    _log.warning(message, extra=fields)

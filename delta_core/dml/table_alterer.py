@@ -1,0 +1,65 @@
+"""The `alter` part of an open table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from delta_core.dml import alter
+from delta_core.dml.write import TableHandle
+from delta_core.errors import ConfigurationError
+from delta_core.schema.types import StructField
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_result import Committed
+
+
+class TableAlterer:
+    """Changes to a table's definition; each is one commit, and the handle shows it afterwards."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def add_columns(self, columns: Sequence[StructField] | StructField) -> Committed:
+        """Add nullable columns at the end of the schema."""
+        added = [columns] if isinstance(columns, StructField) else columns
+        return self._adopt(alter.add_columns(self._current(), added))
+
+    def drop_not_null(self, column: str | Sequence[str]) -> Committed:
+        """Let a column hold nulls; a nested one is given by its path."""
+        path = [column] if isinstance(column, str) else column
+        return self._adopt(alter.drop_not_null(self._current(), path))
+
+    def set_properties(self, properties: Mapping[str, str]) -> Committed:
+        """Set table properties."""
+        return self._adopt(alter.set_properties(self._current(), properties))
+
+    def unset_properties(self, keys: Sequence[str]) -> Committed:
+        """Take table properties back to their defaults."""
+        return self._adopt(alter.unset_properties(self._current(), keys))
+
+    def set_name(self, name: str) -> Committed:
+        """Name the table."""
+        return self._adopt(alter.set_description(self._current(), name=name))
+
+    def set_description(self, description: str) -> Committed:
+        """Describe the table."""
+        return self._adopt(alter.set_description(self._current(), description=description))
+
+    def add_constraint(self, constraints: Mapping[str, str]) -> Committed:
+        """Add one CHECK constraint, `{name: expression}`; the rows that exist are checked first."""
+        if len(constraints) != 1:
+            raise ConfigurationError("Constraints are added one at a time.", fix="Pass a single entry.")
+        ((name, expression),) = constraints.items()
+        return self._adopt(alter.add_constraint(self._current(), name, expression))
+
+    def drop_constraint(self, name: str) -> Committed:
+        """Drop a CHECK constraint."""
+        return self._adopt(alter.drop_constraint(self._current(), name))
+
+    def _current(self) -> Snapshot:
+        self._table.update_incremental()
+        return self._table.snapshot
+
+    def _adopt(self, committed: Committed) -> Committed:
+        if committed.snapshot is not None:
+            self._table.adopt(committed.snapshot)
+        return committed

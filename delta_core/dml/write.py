@@ -1,0 +1,280 @@
+"""`write_deltalake`: Arrow data into a table, in one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, Protocol
+
+from delta_core.actions import AddFile, SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
+from delta_core.dml.input_data import ArrowData, Rows, as_rows, checked_rows
+from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.errors import ConfigurationError, TableExistsError
+from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import AlreadyApplied, Committed
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+
+WriteMode = Literal["error", "append", "overwrite", "ignore"]
+SchemaMode = Literal["merge", "overwrite"]
+
+HANDLE_MAX_AGE_MS = 60_000
+"""An open table that has not looked at the log for this long does so before an append."""
+
+
+class TableHandle(Protocol):
+    """An open table that follows the writes made through it."""
+
+    @property
+    def store(self) -> LogStore:
+        """The table's store."""
+        ...
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state that the handle shows."""
+        ...
+
+    @property
+    def known_at_ms(self) -> int:
+        """When the state was last known to be the newest, in epoch milliseconds."""
+        ...
+
+    def update_incremental(self) -> None:
+        """Show the newest state."""
+        ...
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Show this state from now on."""
+        ...
+
+
+def write_deltalake(
+    table_or_uri: str | os.PathLike[str] | TableHandle,
+    data: ArrowData,
+    *,
+    mode: WriteMode = "error",
+    partition_by: Sequence[str] | str | None = None,
+    schema_mode: SchemaMode | None = None,
+    predicate: str | None = None,
+    configuration: Mapping[str, str] | None = None,
+    commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    storage_options: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    target_file_size: int | None = None,
+    max_rows_per_file: int | None = None,
+    compression: Compression = "snappy",
+    txn: SetTransaction | None = None,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Committed | None:
+    """Write Arrow data to a table in one commit; the table is created when there is none.
+
+    Readers see all of the rows or none. The three rules hold: a column that the table does not have is
+    refused, another type is refused unless it widens without loss, a missing column is null.
+
+    Args:
+        table_or_uri: where; an open `DeltaTable` saves reading the log and shows the new version after.
+        data: a pyarrow Table, RecordBatch or RecordBatchReader (streamed, in bounded memory), or any
+            object with the Arrow C interface.
+        mode: what to do when the table exists: `error`, `append`, `overwrite` its rows, or `ignore`.
+        partition_by: partition columns of a new table; checked against an existing one.
+        schema_mode: `merge` adds the data's new columns; `overwrite`, with mode `overwrite` and no
+            predicate, replaces the schema.
+        predicate: with mode `overwrite`, replace only the rows that match (replaceWhere); every written
+            row must match too.
+        configuration: table properties of a new table.
+        commit_properties: provenance, idempotency key and limits of the commit.
+        storage_options: for the store.
+        name: of a new table.
+        description: of a new table.
+        target_file_size: bytes at which a data file is closed; the table's target when None.
+        max_rows_per_file: rows at which a data file is closed.
+        compression: of the data files.
+        txn: idempotency key; the same as `commit_properties.txn`.
+        observer: sees the phases of the commit.
+        clock: where time comes from.
+
+    Returns:
+        The commit, with the new snapshot; `AlreadyApplied` when the idempotency key was there before;
+        None when mode is `ignore` and the table exists.
+
+    Raises:
+        TableExistsError: mode is `error` and there is a table.
+        SchemaError: the data does not fit.
+        UnsupportedTableFeatureError: the table needs a feature that is not written; no file was.
+        ConstraintViolationError: rows break a constraint or the predicate.
+        ConcurrentModificationError: another writer's commit conflicts; nothing was written.
+        CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+        ConfigurationError: arguments that contradict each other.
+    """
+    _check_arguments(mode, schema_mode, predicate)
+    properties = _with_key(commit_properties, txn)
+    handle, store, snapshot, known_at_ms = _open(table_or_uri, mode, storage_options, clock)
+    if snapshot is not None:
+        if mode == "ignore":
+            return None
+        if mode == "error":
+            raise TableExistsError(
+                f"There is already a Delta table at {store.uri}.",
+                cause="mode is 'error', the default.",
+                fix="Use mode='append' or mode='overwrite' to write to it.",
+            )
+        found = already_applied(snapshot, properties.txn)
+        if found is not None:
+            return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
+        # The commit asks again; here it saves writing files that could not be committed.
+        snapshot.require_writable()
+    rows = as_rows(data)
+    definition = TableDefinition(
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        configuration=configuration,
+        name=name,
+        description=description,
+        merge_schema=schema_mode == "merge",
+        overwrite_schema=schema_mode == "overwrite",
+    )
+    data_schema = from_arrow(rows.schema)
+    adds = _write_files(
+        store,
+        snapshot,
+        rows,
+        definition=definition,
+        predicate=predicate,
+        target_file_size=target_file_size,
+        max_rows_per_file=max_rows_per_file,
+        compression=compression,
+        clock=clock,
+    )
+    try:
+        committed = commit_new_files(
+            snapshot,
+            store,
+            mode=_commit_mode(mode, predicate),
+            adds=adds,
+            schema=data_schema,
+            predicate=predicate,
+            merge_schema=definition.merge_schema,
+            overwrite_schema=definition.overwrite_schema,
+            partition_by=definition.partition_by,
+            configuration=configuration,
+            name=name,
+            description=description,
+            must_create=mode in ("error", "ignore"),
+            properties=properties,
+            target_file_size_bytes=target_file_size,
+            observer=observer,
+            clock=clock,
+            known_at_ms=known_at_ms,
+        )
+    except TableExistsError:
+        if mode == "ignore":
+            return None
+        raise
+    if handle is not None and committed.snapshot is not None:
+        handle.adopt(committed.snapshot)
+    return committed
+
+
+def _write_files(
+    store: LogStore,
+    snapshot: Snapshot | None,
+    rows: Rows,
+    *,
+    definition: TableDefinition,
+    predicate: str | None,
+    target_file_size: int | None,
+    max_rows_per_file: int | None,
+    compression: Compression,
+    clock: Clock,
+) -> list[AddFile]:
+    change = plan_table_change(
+        snapshot, data_schema=from_arrow(rows.schema), definition=definition, now_ms=clock.now_ms()
+    )
+    return write_data_files(
+        store,
+        checked_rows(
+            rows,
+            schema=change.schema,
+            partition_columns=change.partition_columns,
+            configuration=change.configuration,
+            predicate=resolve_predicate(predicate, change.schema),
+        ),
+        schema=change.schema,
+        partition_columns=change.partition_columns,
+        properties=change.properties,
+        target_file_size_bytes=target_file_size or change.properties.target_file_size_bytes,
+        max_rows_per_file=max_rows_per_file,
+        compression=compression,
+        clock=clock,
+    )
+
+
+def _open(
+    table_or_uri: str | os.PathLike[str] | TableHandle,
+    mode: WriteMode,
+    storage_options: Mapping[str, str] | None,
+    clock: Clock,
+) -> tuple[TableHandle | None, LogStore, Snapshot | None, int]:
+    known_at_ms = clock.now_ms()
+    if isinstance(table_or_uri, str | os.PathLike):
+        store = open_store(table_or_uri, storage_options=storage_options, clock=clock)
+        snapshot = Snapshot.load(store, clock=clock) if Snapshot.exists(store) else None
+        return None, store, snapshot, known_at_ms
+    if storage_options:
+        raise ConfigurationError(
+            "Storage options cannot be changed on an open table.", fix="Pass the URI, or leave them out."
+        )
+    handle = table_or_uri
+    # An append does not depend on the rows that the table has, so it can start from what the handle
+    # shows; whatever replaces rows should replace those of today.
+    if mode != "append" or known_at_ms - handle.known_at_ms > HANDLE_MAX_AGE_MS:
+        handle.update_incremental()
+    return handle, handle.store, handle.snapshot, handle.known_at_ms
+
+
+def _commit_mode(mode: WriteMode, predicate: str | None) -> CommitMode:
+    if mode != "overwrite":
+        return CommitMode.APPEND
+    return CommitMode.OVERWRITE if predicate is None else CommitMode.REPLACE_WHERE
+
+
+def _with_key(properties: CommitProperties, txn: SetTransaction | None) -> CommitProperties:
+    if txn is None or txn == properties.txn:
+        return properties
+    if properties.txn is not None:
+        raise ConfigurationError(
+            "Two idempotency keys were given.", fix="Pass txn or commit_properties.txn, not both."
+        )
+    return replace(properties, txn=txn)
+
+
+def _check_arguments(mode: str, schema_mode: str | None, predicate: str | None) -> None:
+    if mode not in ("error", "append", "overwrite", "ignore"):
+        raise ConfigurationError(
+            f"There is no write mode {mode!r}.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
+        )
+    if schema_mode not in (None, "merge", "overwrite"):
+        raise ConfigurationError(
+            f"There is no schema mode {schema_mode!r}.", fix="Use 'merge', 'overwrite' or None."
+        )
+    if predicate is not None and mode != "overwrite":
+        raise ConfigurationError(
+            "A predicate says which rows to replace, so it needs mode='overwrite'.",
+            fix="Pass mode='overwrite', or leave the predicate out.",
+        )
+    if schema_mode == "overwrite" and (mode != "overwrite" or predicate is not None):
+        raise ConfigurationError(
+            "The schema can only be overwritten together with all rows.",
+            cause="Rows that stay would not fit the new schema.",
+            fix="Use mode='overwrite' without a predicate, or schema_mode='merge'.",
+        )

@@ -1,0 +1,351 @@
+"""Every error that deltaward raises, in one hierarchy.
+
+Two questions decide what a caller does with a failure, so each class answers both: may the same call
+succeed if it is simply made again (`retryable`), and did another writer win (`conflict`). Callers
+decide by class or by these two flags, never by message text.
+
+A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DeltaError(Exception):
+    """Base of all errors of deltaward.
+
+    Attributes:
+        code: stable machine-readable name; goes into `JobResult.error.code`.
+        retryable: True when repeating the same call later can succeed.
+        conflict: True when a concurrent writer's commit is the reason.
+    """
+
+    code: ClassVar[str] = "DELTA_ERROR"
+    retryable: ClassVar[bool] = False
+    conflict: ClassVar[bool] = False
+
+    def __init__(self, problem: str, *, cause: str = "", fix: str = "") -> None:
+        self.problem = problem
+        self.cause = cause
+        self.fix = fix
+        super().__init__(problem, cause, fix)
+
+    def __str__(self) -> str:
+        parts = [self.problem]
+        if self.cause:
+            parts.append(f"Cause: {self.cause}")
+        if self.fix:
+            parts.append(f"Fix: {self.fix}")
+        return " ".join(part if part.endswith((".", "!", "?")) else part + "." for part in parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (Spark workers, job results); rebuild with keywords.
+        return (_rebuild, (type(self), self.problem, self.cause, self.fix))
+
+
+class DeltaWarning(UserWarning):
+    """Something went wrong that the library could work around; the message says what and how."""
+
+
+def _rebuild(cls: type[DeltaError], problem: str, cause: str, fix: str) -> DeltaError:
+    return cls(problem, cause=cause, fix=fix)
+
+
+# ---------------------------------------------------------------- storage
+
+
+class StorageError(DeltaError):
+    """The store failed; nothing is known to be wrong with the table."""
+
+    code = "STORAGE_ERROR"
+    retryable = True
+
+
+class ObjectNotFoundError(StorageError):
+    """The named object does not exist."""
+
+    code = "OBJECT_NOT_FOUND"
+    retryable = False
+
+
+class ObjectExistsError(StorageError):
+    """A create-only write found the name taken. Proves nothing about whose object it is."""
+
+    code = "OBJECT_EXISTS"
+    retryable = False
+
+
+class AmbiguousWriteError(StorageError):
+    """A create-only write failed in a way that leaves open whether it landed."""
+
+    code = "AMBIGUOUS_WRITE"
+
+
+class StorePermissionError(StorageError):
+    """The store refused access."""
+
+    code = "STORE_PERMISSION_DENIED"
+    retryable = False
+
+
+class NameBlockedError(StorageError):
+    """A name is taken by something that is no object, such as a directory. Nothing was created."""
+
+    code = "NAME_BLOCKED"
+    retryable = False
+
+
+class UnsafeStoreError(StorageError):
+    """The store cannot create a file exclusively, so commits could overwrite each other."""
+
+    code = "UNSAFE_STORE"
+    retryable = False
+
+
+# ---------------------------------------------------------------- tables
+
+
+class InvalidTableError(DeltaError):
+    """The table, as stored, cannot be read as asked."""
+
+    code = "INVALID_TABLE"
+
+
+class TableNotFoundError(InvalidTableError):
+    """There is no Delta table at the URI."""
+
+    code = "TABLE_NOT_FOUND"
+
+
+class TableExistsError(InvalidTableError):
+    """A table is already there and the call asked to create one."""
+
+    code = "TABLE_EXISTS"
+
+
+class VersionNotFoundError(InvalidTableError):
+    """The version, or a version for the timestamp, is not (or no longer) in the log."""
+
+    code = "VERSION_NOT_FOUND"
+
+
+class CorruptLogError(InvalidTableError):
+    """A log object is damaged or contradicts the protocol."""
+
+    code = "CORRUPT_LOG"
+
+
+class LogGapError(InvalidTableError):
+    """A version is missing between two that exist."""
+
+    code = "LOG_GAP"
+
+
+class MissingDataFileError(InvalidTableError):
+    """A data file that the log lists is not in the store."""
+
+    code = "MISSING_DATA_FILE"
+
+
+class PathEscapeError(InvalidTableError):
+    """A path in the log leaves the table's root."""
+
+    code = "PATH_ESCAPE"
+
+
+class ProtocolError(DeltaError):
+    """The table needs something that this library does not do."""
+
+    code = "PROTOCOL_ERROR"
+
+
+class UnsupportedTableFeatureError(ProtocolError):
+    """A table feature, named in the message, is not supported for this operation."""
+
+    code = "UNSUPPORTED_TABLE_FEATURE"
+
+
+# ---------------------------------------------------------------- schema, expressions, configuration
+
+
+class SchemaError(DeltaError):
+    """A schema is invalid or does not fit."""
+
+    code = "SCHEMA_ERROR"
+
+
+class SchemaMismatchError(SchemaError):
+    """The data's columns or types are not the table's."""
+
+    code = "SCHEMA_MISMATCH"
+
+
+class SchemaEvolutionError(SchemaError):
+    """The requested schema change is not allowed."""
+
+    code = "SCHEMA_EVOLUTION_REFUSED"
+
+
+class ConstraintViolationError(DeltaError):
+    """Rows break a constraint; the message shows one of them."""
+
+    code = "CONSTRAINT_VIOLATION"
+
+
+class ExpressionError(DeltaError):
+    """A predicate or expression does not parse or does not fit the schema."""
+
+    code = "INVALID_EXPRESSION"
+
+
+class ConfigurationError(DeltaError):
+    """An option, URI or property value is not valid."""
+
+    code = "INVALID_CONFIGURATION"
+
+
+class InvalidUriError(ConfigurationError):
+    """The URI names no supported store."""
+
+    code = "INVALID_URI"
+
+
+class InvalidTablePropertyError(ConfigurationError):
+    """A table property has a value that it cannot take."""
+
+    code = "INVALID_TABLE_PROPERTY"
+
+
+# ---------------------------------------------------------------- commits
+
+
+class CommitError(DeltaError):
+    """A commit did not happen."""
+
+    code = "COMMIT_ERROR"
+
+
+class CommitRejectedError(CommitError):
+    """The store refused the commit and it cannot land later."""
+
+    code = "COMMIT_REJECTED"
+
+
+class CommitStateUnknownError(CommitError):
+    """Whether the commit landed cannot be told; its data files were kept.
+
+    Look the transaction id up in the log before running the job again.
+    """
+
+    code = "COMMIT_STATE_UNKNOWN"
+
+
+class MaxCommitAttemptsError(CommitError):
+    """Other writers won every attempt until the limit."""
+
+    code = "MAX_COMMIT_ATTEMPTS"
+    retryable = True
+    conflict = True
+
+
+class StaleCommitError(CommitError):
+    """The writer's snapshot is too old for its commit to be safe."""
+
+    code = "STALE_COMMIT"
+    retryable = True
+
+
+class ConcurrentModificationError(CommitError):
+    """A concurrent commit conflicts with this transaction."""
+
+    code = "CONCURRENT_MODIFICATION"
+    retryable = True
+    conflict = True
+
+
+class ConcurrentAppendError(ConcurrentModificationError):
+    """Files were added that this transaction would have read."""
+
+    code = "CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadError(ConcurrentModificationError):
+    """A file that this transaction read was removed."""
+
+    code = "CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteError(ConcurrentModificationError):
+    """A file that this transaction removes was removed by another."""
+
+    code = "CONCURRENT_DELETE_DELETE"
+
+
+class MetadataChangedError(ConcurrentModificationError):
+    """The table's metadata changed."""
+
+    code = "METADATA_CHANGED"
+
+
+class ProtocolChangedError(ConcurrentModificationError):
+    """The table's protocol changed."""
+
+    code = "PROTOCOL_CHANGED"
+
+
+class ConcurrentTransactionError(ConcurrentModificationError):
+    """Another writer committed the same application id."""
+
+    code = "CONCURRENT_TRANSACTION"
+
+
+class ConcurrentWriteError(ConcurrentModificationError):
+    """Another writer won and its commit could not be examined."""
+
+    code = "CONCURRENT_WRITE"
+
+
+# ---------------------------------------------------------------- maintenance, jobs
+
+
+class MaintenanceError(DeltaError):
+    """A maintenance operation cannot run as asked."""
+
+    code = "MAINTENANCE_ERROR"
+
+
+class RetentionTooShortError(MaintenanceError):
+    """The retention asked for could delete files that readers or writers still need."""
+
+    code = "RETENTION_TOO_SHORT"
+
+
+class RestoreError(MaintenanceError):
+    """The table cannot be restored to the version."""
+
+    code = "RESTORE_REFUSED"
+
+
+class VerificationError(MaintenanceError):
+    """What was done does not match what was planned."""
+
+    code = "VERIFICATION_FAILED"
+
+
+class JobError(DeltaError):
+    """A job cannot be run or did not succeed."""
+
+    code = "JOB_ERROR"
+
+
+class InvalidJobSpecError(JobError):
+    """The job specification is malformed or of a newer format."""
+
+    code = "INVALID_JOB_SPEC"
+
+
+class JobFailedError(JobError):
+    """The job ran and failed; its result holds the error."""
+
+    code = "JOB_FAILED"

@@ -1,0 +1,1 @@
+"""Running task maps: executors, limits and progress."""

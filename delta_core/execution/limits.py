@@ -1,0 +1,75 @@
+"""How much of the machine a job may use: processors, memory, requests per second."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ConfigurationError
+
+_CGROUP = Path("/sys/fs/cgroup")
+_MEMINFO = Path("/proc/meminfo")
+_UNKNOWN_MEMORY_BYTES = 2 << 30
+
+
+def available_cpus(*, cgroup: Path = _CGROUP) -> int:
+    """Processors this process may use: its affinity, cut to the control group's quota. At least 1."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _words(cgroup / "cpu.max")
+    if len(quota) == 2 and quota[0] != "max":
+        count = min(count, max(1, int(quota[0]) // int(quota[1])))
+    return max(1, count)
+
+
+def available_memory_bytes(*, cgroup: Path = _CGROUP, meminfo: Path = _MEMINFO) -> int:
+    """Memory that can still be taken, by the kernel's estimate and the control group's limit."""
+    available = _UNKNOWN_MEMORY_BYTES
+    for line in _text(meminfo).splitlines():
+        if line.startswith("MemAvailable:"):
+            available = int(line.split()[1]) << 10
+    limit, used = _words(cgroup / "memory.max"), _words(cgroup / "memory.current")
+    if limit and used and limit[0] != "max":
+        available = min(available, max(0, int(limit[0]) - int(used[0])))
+    return available
+
+
+def workers_for(*, tasks: int, task_memory_bytes: int, memory_bytes: int, cpus: int) -> int:
+    """How many tasks may run side by side: one per processor, as long as their memory fits. At least 1."""
+    fitting = memory_bytes // max(1, task_memory_bytes)
+    return max(1, min(tasks, cpus, fitting))
+
+
+class RateLimiter:
+    """Spaces calls so that at most `per_second` happen in a second. Thread-safe."""
+
+    def __init__(self, per_second: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        if per_second <= 0:
+            raise ConfigurationError(
+                f"a rate of {per_second} per second is not possible", fix="give a rate above zero"
+            )
+        self._interval_seconds = 1.0 / per_second
+        self._clock = clock
+        self._next_seconds = clock.monotonic_seconds()
+        self._lock = threading.Lock()
+
+    def acquire(self) -> None:
+        """Wait until the next call may happen."""
+        with self._lock:
+            now = self._clock.monotonic_seconds()
+            wait = self._next_seconds - now
+            self._next_seconds = max(now, self._next_seconds) + self._interval_seconds
+        if wait > 0:
+            self._clock.sleep(wait)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _words(path: Path) -> list[str]:
+    return _text(path).split()

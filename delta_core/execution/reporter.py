@@ -1,0 +1,54 @@
+"""Reporting progress: a sink bound to one job and one clock."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.execution.progress import NullProgress, ProgressEvent, ProgressSink
+
+_LOGGER = logging.getLogger(__name__)
+
+EVENT_NAMES: Final = (
+    "job.started",
+    "snapshot.loaded",
+    "idempotency.checked",
+    "files.planned",
+    "data.writing",
+    "data.written",
+    "stats.collected",
+    "commit.before",
+    "commit.after",
+    "checkpoint.before",
+    "checkpoint.after",
+    "job.finished",
+)
+"""The steps of a job, in order. A job leaves out the steps it does not have; `data.writing` repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressReporter:
+    """Stamps events with the job and the time and hands them to a sink.
+
+    A sink that raises loses its event and a warning is logged: telling about work never ends it.
+    """
+
+    sink: ProgressSink = field(default_factory=NullProgress)
+    job_id: str = ""
+    clock: Clock = SYSTEM_CLOCK
+
+    def emit(self, name: str, *, done: int | None = None, total: int | None = None, **detail: Any) -> None:
+        """Report one step; `detail` holds JSON values."""
+        event = ProgressEvent(
+            name=name, job_id=self.job_id, at_ms=self.clock.now_ms(), done=done, total=total, detail=detail
+        )
+        try:
+            self.sink.emit(event)
+        except Exception:  # the sink's failure is not the job's
+            _LOGGER.warning("a progress sink failed", extra={"event": name}, exc_info=True)
+
+
+SILENT = ProgressReporter()
+"""Reports to nobody."""

@@ -1,0 +1,34 @@
+"""What this process has used so far."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceUsage:
+    """Processor time of this process and its ended children, the clock, and the memory peak.
+
+    `peak_rss_bytes` is the process's high-water mark, so a later job in one process never shows less
+    than an earlier one.
+    """
+
+    cpu_seconds: float
+    monotonic_seconds: float
+    peak_rss_bytes: int
+
+
+def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:
+    """Measure now."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Linux counts in KiB, macOS in bytes.
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return ResourceUsage(
+        cpu_seconds=own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+        monotonic_seconds=clock.monotonic_seconds(),
+        peak_rss_bytes=max(own.ru_maxrss, children.ru_maxrss) * unit_bytes,
+    )

@@ -1,0 +1,98 @@
+"""Places for progress events to go."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+from delta_core.execution.progress import ProgressEvent, ProgressSink
+
+
+def event_to_json(event: ProgressEvent) -> str:
+    """The event as one line of JSON, control characters escaped."""
+    document: dict[str, Any] = {"name": event.name, "job_id": event.job_id, "at_ms": event.at_ms}
+    if event.done is not None:
+        document["done"] = event.done
+    if event.total is not None:
+        document["total"] = event.total
+    if event.detail:
+        document["detail"] = dict(event.detail)
+    return json.dumps(document, default=str)
+
+
+def event_from_json(text: str) -> ProgressEvent | None:
+    """What `event_to_json` wrote, or None when the text is no event: whoever reads a stream skips it."""
+    try:
+        document = json.loads(text)
+        return ProgressEvent(
+            name=str(document["name"]),
+            job_id=str(document["job_id"]),
+            at_ms=int(document["at_ms"]),
+            done=document.get("done"),
+            total=document.get("total"),
+            detail=dict(document.get("detail") or {}),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+class JsonLinesSink:
+    """Writes one line per event, flushed, so that another process can follow.
+
+    Args:
+        stream: text stream to write to.
+        prefix: put before each line, to tell events from other output on the same stream.
+    """
+
+    def __init__(self, stream: TextIO, *, prefix: str = "") -> None:
+        self._stream = stream
+        self._prefix = prefix
+        self._lock = threading.Lock()
+
+    def emit(self, event: ProgressEvent) -> None:
+        """Write the event's line."""
+        line = f"{self._prefix}{event_to_json(event)}\n"
+        with self._lock:
+            self._stream.write(line)
+            self._stream.flush()
+
+
+class CollectingSink:
+    """Keeps every event in a list."""
+
+    def __init__(self) -> None:
+        self.events: list[ProgressEvent] = []
+
+    def emit(self, event: ProgressEvent) -> None:
+        """Append the event."""
+        self.events.append(event)
+
+    @property
+    def names(self) -> list[str]:
+        """The events' names, in order."""
+        return [event.name for event in self.events]
+
+
+class CallbackSink:
+    """Calls a function with each event."""
+
+    def __init__(self, callback: Callable[[ProgressEvent], None]) -> None:
+        self._callback = callback
+
+    def emit(self, event: ProgressEvent) -> None:
+        """Call the function."""
+        self._callback(event)
+
+
+class TeeSink:
+    """Hands each event to several sinks, in order."""
+
+    def __init__(self, sinks: Sequence[ProgressSink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def emit(self, event: ProgressEvent) -> None:
+        """Emit to each sink."""
+        for sink in self._sinks:
+            sink.emit(event)

@@ -1,0 +1,93 @@
+"""Taking expressions apart and putting them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from delta_core.expressions.ast import (
+    FALSE,
+    TRUE,
+    And,
+    Arithmetic,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The direct operands."""
+    match expression:
+        case Comparison() | Arithmetic():
+            return (expression.left, expression.right)
+        case And() | Or():
+            return expression.terms
+        case Not() | IsNull() | Like() | Cast():
+            return (expression.operand,)
+        case In():
+            return (expression.operand, *expression.values)
+        case Call():
+            return expression.arguments
+        case Column() | Literal():
+            return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it; deep trees need no deep stack."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
+def referenced_columns(expression: Expression) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns named."""
+    return frozenset(node.path for node in walk(expression) if isinstance(node, Column))
+
+
+def referenced_names(expression: Expression) -> frozenset[str]:
+    """The top-level columns named."""
+    return frozenset(path[0] for path in referenced_columns(expression))
+
+
+def split_conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """The terms that must all hold; a row matches when every one is true."""
+    if isinstance(expression, And):
+        return tuple(term for part in expression.terms for term in split_conjuncts(part))
+    return (expression,)
+
+
+def conjunction(terms: Iterable[Expression]) -> Expression:
+    """All of the terms; TRUE for none."""
+    return _combine(And, terms, TRUE, FALSE)
+
+
+def disjunction(terms: Iterable[Expression]) -> Expression:
+    """Any of the terms; FALSE for none."""
+    return _combine(Or, terms, FALSE, TRUE)
+
+
+def _combine(
+    kind: type[And] | type[Or], terms: Iterable[Expression], neutral: Literal, zero: Literal
+) -> Expression:
+    flat: list[Expression] = []
+    for term in terms:
+        parts = term.terms if isinstance(term, kind) else (term,)
+        for part in parts:
+            value = part.value if isinstance(part, Literal) else None
+            if isinstance(part, Literal) and value is zero.value:
+                return zero
+            if not (isinstance(part, Literal) and value is neutral.value):
+                flat.append(part)
+    if not flat:
+        return neutral
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))

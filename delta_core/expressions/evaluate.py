@@ -1,0 +1,185 @@
+"""Expressions on Arrow data, column at a time, with SQL's three truth values."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.errors import ExpressionError
+from delta_core.expressions.arithmetic import Operand, arithmetic, cast_value, compare, convert
+from delta_core.expressions.ast import (
+    And,
+    Arithmetic,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    ComparisonOperator,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+)
+from delta_core.expressions.functions import FUNCTIONS, as_string
+from delta_core.expressions.literals import literal_scalar
+from delta_core.schema.arrow import type_to_arrow
+
+Data = TypeVar("Data", pa.Table, pa.RecordBatch)
+
+
+def evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
+    """The expression's value for every row; for a predicate true, false or null.
+
+    Args:
+        expression: resolved against the schema that the data has. Column names match exactly.
+        data: rows with the columns that the expression names.
+
+    Raises:
+        ExpressionError: a column is missing, or a value overflows, divides by zero, or does not cast.
+    """
+    value = _evaluate(expression, data)
+    return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+def matches(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
+    """True where the predicate is true, false where it is false or null."""
+    value = evaluate(expression, data)
+    if pa.types.is_null(value.type):
+        return pa.repeat(pa.scalar(False), data.num_rows)
+    return pc.fill_null(value, False)
+
+
+def filter_rows(expression: Expression, data: Data) -> Data:
+    """The rows for which the predicate is true. All rows come back uncopied when all match."""
+    mask = matches(expression, data)
+    return data if pc.all(mask, min_count=0).as_py() else data.filter(mask)
+
+
+def column_value(path: tuple[str, ...], data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
+    """A column, or a field of nested structs, null where any struct on the way is null.
+
+    Raises:
+        ExpressionError: the data lacks it.
+    """
+    if path[0] not in data.schema.names:
+        raise ExpressionError(
+            f"Column {path[0]} is not in the data",
+            cause=f"The data has {', '.join(data.schema.names)}",
+            fix="Read the column, or resolve the expression against the data's schema",
+        )
+    value = data.column(path[0])
+    return pc.struct_field(value, list(path[1:])) if len(path) > 1 else value
+
+
+def like_regex(pattern: str) -> str:
+    """A LIKE pattern as a regular expression over the whole string.
+
+    Raises:
+        ExpressionError: a backslash that escapes neither a wildcard nor itself.
+    """
+    parts: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "\\":
+            position += 1
+            following = pattern[position : position + 1]
+            if following not in ("%", "_", "\\"):
+                raise ExpressionError(
+                    f"The pattern {pattern!r} is not valid",
+                    cause="A backslash escapes %, _ or a backslash, and nothing else",
+                    fix="Double the backslash to mean itself",
+                )
+            parts.append(re.escape(following))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+        position += 1
+    return rf"(?s)\A{''.join(parts)}\z"
+
+
+def _evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operand:
+    match expression:
+        case Column(path):
+            return column_value(path, data)
+        case Literal():
+            return literal_scalar(expression)
+        case Comparison():
+            return compare(
+                expression.operator, _evaluate(expression.left, data), _evaluate(expression.right, data)
+            )
+        case And(terms):
+            return _fold(pc.and_kleene, terms, data)
+        case Or(terms):
+            return _fold(pc.or_kleene, terms, data)
+        case Not(operand):
+            return pc.invert(_truth(operand, data))
+        case IsNull(operand):
+            return pc.is_null(_evaluate(operand, data))
+        case In(operand, values):
+            return _is_in(_evaluate(operand, data), values)
+        case Like(operand, pattern):
+            return pc.match_substring_regex(as_string(_evaluate(operand, data)), like_regex(pattern))
+        case Cast(operand, data_type):
+            return cast_value(_evaluate(operand, data), type_to_arrow(data_type))
+        case Arithmetic():
+            return arithmetic(
+                expression.operator, _evaluate(expression.left, data), _evaluate(expression.right, data)
+            )
+        case Call(name, arguments):
+            return _call(name, [_evaluate(argument, data) for argument in arguments])
+
+
+def _truth(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operand:
+    value = _evaluate(expression, data)
+    return pc.cast(value, pa.bool_()) if pa.types.is_null(value.type) else value
+
+
+def _fold(combine: Operand, terms: tuple[Expression, ...], data: pa.Table | pa.RecordBatch) -> Operand:
+    result = _truth(terms[0], data)
+    for term in terms[1:]:
+        result = combine(result, _truth(term, data))
+    return result
+
+
+def _is_in(value: Operand, literals: tuple[Literal, ...]) -> Operand:
+    scalars = [literal_scalar(literal) for literal in literals]
+    known = [scalar for scalar in scalars if scalar.is_valid]
+    if not known or pa.types.is_null(value.type):
+        return compare(ComparisonOperator.EQ, value, pa.scalar(None))
+    if all(scalar.type == value.type for scalar in known) and not pa.types.is_floating(value.type):
+        found = pc.is_in(value, value_set=pa.array([s.as_py() for s in known], value.type))
+    else:
+        found = compare(ComparisonOperator.EQ, value, known[0])
+        for scalar in known[1:]:
+            found = pc.or_kleene(found, compare(ComparisonOperator.EQ, value, scalar))
+        found = pc.fill_null(found, False)
+    null = pa.scalar(None, pa.bool_())
+    if len(known) < len(scalars):
+        # Not found among the known values may still be the unknown one.
+        found = pc.if_else(found, pa.scalar(True), null)
+    return pc.if_else(pc.is_null(value), null, found)
+
+
+def _call(name: str, arguments: list[Operand]) -> Operand:
+    if name == "coalesce":
+        target = next((a.type for a in arguments if not pa.types.is_null(a.type)), pa.null())
+        return pc.coalesce(*(convert(argument, target) for argument in arguments))
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise ExpressionError(
+            f"The function {name} is not known",
+            cause="The expression was not resolved against a schema",
+            fix="Resolve it first",
+        )
+    try:
+        return function.run(arguments)
+    except pa.ArrowInvalid as error:
+        raise ExpressionError(
+            f"{name} does not apply to a value", cause=str(error), fix="Filter such rows out first"
+        ) from error

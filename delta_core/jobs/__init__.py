@@ -1,0 +1,1 @@
+"""Jobs: the wire contract, the registry of kinds, and running one."""

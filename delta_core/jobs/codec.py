@@ -1,0 +1,164 @@
+"""JobSpec and JobResult as JSON text.
+
+A spec with a field that is not known is refused, because a mistyped option must not be dropped in
+silence; a result may carry more than is known here. Both are refused when their format is newer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from delta_core.errors import DeltaError, InvalidJobSpecError, JobError
+from delta_core.jobs.job_result import JobErrorInfo, JobMetrics, JobResult, JobStatus
+from delta_core.jobs.job_spec import FORMAT_VERSION, IdempotencyKey, JobSpec, TableRef
+from delta_core.jobs.json_schema import JsonSchema, violations
+from delta_core.jobs.wire_schema import JOB_RESULT_SCHEMA, JOB_SPEC_SCHEMA
+
+_METRIC_NAMES = tuple(JOB_RESULT_SCHEMA["properties"]["metrics"]["properties"])
+
+
+def spec_to_json(spec: JobSpec) -> str:
+    """The spec as one line of JSON.
+
+    Raises:
+        InvalidJobSpecError: `params` or `user_metadata` hold something that JSON does not have.
+    """
+    key = spec.idempotency
+    return _dump(
+        {
+            "format_version": spec.format_version,
+            "kind": spec.kind,
+            "table": {"uri": spec.table.uri, "id": spec.table.id},
+            "params": dict(spec.params),
+            "idempotency": None if key is None else {"app_id": key.app_id, "version": key.version},
+            "lease": spec.lease,
+            "deadline_ms": spec.deadline_ms,
+            "engine": spec.engine,
+            "storage_ref": spec.storage_ref,
+            "trace_id": spec.trace_id,
+            "result_uri": spec.result_uri,
+            "user_metadata": dict(spec.user_metadata),
+            "job_id": spec.job_id,
+        },
+        "job specification",
+    )
+
+
+def spec_from_json(text: str | bytes) -> JobSpec:
+    """Parse and check a spec. The kind's own parameters are checked by `run_job`.
+
+    Raises:
+        InvalidJobSpecError: not JSON, a newer format, or a field missing, unknown or of a wrong type.
+    """
+    document = _load(text, JOB_SPEC_SCHEMA, "job specification", InvalidJobSpecError)
+    key, table = document.get("idempotency"), document["table"]
+    return JobSpec(
+        kind=document["kind"],
+        table=TableRef(uri=table["uri"], id=table.get("id")),
+        params=document.get("params", {}),
+        idempotency=None
+        if key is None
+        else IdempotencyKey(app_id=key["app_id"], version=key.get("version", 0)),
+        lease=document.get("lease"),
+        deadline_ms=document.get("deadline_ms"),
+        engine=document.get("engine", "auto"),
+        storage_ref=document.get("storage_ref"),
+        trace_id=document.get("trace_id"),
+        result_uri=document.get("result_uri"),
+        user_metadata=document.get("user_metadata", {}),
+        job_id=document.get("job_id", ""),
+        format_version=document["format_version"],
+    )
+
+
+def result_to_json(result: JobResult) -> str:
+    """The result as one line of JSON."""
+    error = result.error
+    return _dump(
+        {
+            "format_version": result.format_version,
+            "job_id": result.job_id,
+            "kind": result.kind,
+            "status": result.status.value,
+            "version_from": result.version_from,
+            "version_to": result.version_to,
+            "commits": list(result.commits),
+            "already_applied": result.already_applied,
+            "predicted": dict(result.predicted),
+            "actual": dict(result.actual),
+            "metrics": {name: getattr(result.metrics, name) for name in _METRIC_NAMES},
+            "output": dict(result.output),
+            "warnings": list(result.warnings),
+            "error": None
+            if error is None
+            else {"code": error.code, "message": error.message, "retryable": error.retryable},
+            "artefact_uris": list(result.artefact_uris),
+        },
+        "job result",
+    )
+
+
+def result_from_json(text: str | bytes) -> JobResult:
+    """Parse and check a result.
+
+    Raises:
+        JobError: not JSON, a newer format, or a field missing or of a wrong type.
+    """
+    document = _load(text, JOB_RESULT_SCHEMA, "job result", JobError)
+    error, metrics = document.get("error"), document.get("metrics", {})
+    return JobResult(
+        job_id=document["job_id"],
+        kind=document["kind"],
+        status=JobStatus(document["status"]),
+        version_from=document.get("version_from"),
+        version_to=document.get("version_to"),
+        commits=tuple(document.get("commits", ())),
+        already_applied=document.get("already_applied", False),
+        predicted=document.get("predicted", {}),
+        actual=document.get("actual", {}),
+        metrics=JobMetrics(**{name: metrics.get(name) for name in _METRIC_NAMES}),
+        output=document.get("output", {}),
+        warnings=tuple(document.get("warnings", ())),
+        error=None
+        if error is None
+        else JobErrorInfo(code=error["code"], message=error["message"], retryable=error["retryable"]),
+        artefact_uris=tuple(document.get("artefact_uris", ())),
+        format_version=document["format_version"],
+    )
+
+
+def _dump(document: Mapping[str, Any], what: str) -> str:
+    try:
+        return json.dumps(document, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidJobSpecError(
+            f"the {what} cannot be written as JSON",
+            cause=str(error),
+            fix="use strings, finite numbers, booleans, null, lists and objects only",
+        ) from error
+
+
+def _load(text: str | bytes, schema: JsonSchema, what: str, error_class: type[DeltaError]) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise error_class(
+            f"the {what} is not JSON", cause=str(error), fix="check how it was written and sent"
+        ) from error
+    version = document.get("format_version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise error_class(
+            f"the {what} has format {version}",
+            cause=f"this version of deltaward knows formats up to {FORMAT_VERSION}",
+            fix="upgrade deltaward where the job runs",
+        )
+    problems = list(violations(document, schema))
+    if problems:
+        raise error_class(
+            f"the {what} is not valid: {'; '.join(problems)}",
+            fix="see docs/job-spec.schema.json and docs/job-result.schema.json",
+        )
+    result: dict[str, Any] = document
+    return result

@@ -1,0 +1,70 @@
+"""JobResult: what a job did, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class JobStatus(StrEnum):
+    """How a job ended. `unknown`: whether its commit landed could not be told."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobErrorInfo:
+    """The error's `DeltaError.code`, its text, and whether running the job again can help."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMetrics:
+    """What the job cost and moved; None where it was not measured."""
+
+    files_added: int | None = None
+    files_removed: int | None = None
+    bytes_added: int | None = None
+    bytes_removed: int | None = None
+    rows: int | None = None
+    requests: int | None = None
+    cpu_seconds: float | None = None
+    wall_seconds: float | None = None
+    peak_rss_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """The outcome of one JobSpec.
+
+    Attributes:
+        version_from: the version the job read; None when the table did not exist.
+        version_to: the last version it committed, or `version_from` when it committed nothing.
+        commits: versions it committed.
+        already_applied: True when the idempotency key was in the table and nothing was done.
+        predicted, actual: the plan's figures and what happened, per kind.
+        output: the kind's own result (a vacuum plan, a health report), JSON values only.
+    """
+
+    job_id: str
+    kind: str
+    status: JobStatus
+    version_from: int | None = None
+    version_to: int | None = None
+    commits: tuple[int, ...] = ()
+    already_applied: bool = False
+    predicted: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    actual: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    metrics: JobMetrics = field(default_factory=JobMetrics)
+    output: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    warnings: tuple[str, ...] = ()
+    error: JobErrorInfo | None = None
+    artefact_uris: tuple[str, ...] = ()
+    format_version: int = 1

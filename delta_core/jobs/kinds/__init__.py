@@ -1,0 +1,24 @@
+"""The built-in kinds, one verb per file."""
+
+from delta_core.jobs.kinds.checkpoint import CHECKPOINT, CLEANUP_METADATA
+from delta_core.jobs.kinds.describe import DESCRIBE
+from delta_core.jobs.kinds.observe import OBSERVE, PLAN
+from delta_core.jobs.kinds.optimize import OPTIMIZE
+from delta_core.jobs.kinds.restore import RESTORE
+from delta_core.jobs.kinds.vacuum import VACUUM
+from delta_core.jobs.kinds.verify import VERIFY
+from delta_core.jobs.registry import JobKind
+
+BUILTIN_KINDS: tuple[JobKind, ...] = (
+    CHECKPOINT,
+    CLEANUP_METADATA,
+    DESCRIBE,
+    OBSERVE,
+    OPTIMIZE,
+    PLAN,
+    RESTORE,
+    VACUUM,
+    VERIFY,
+)
+
+__all__ = ["BUILTIN_KINDS"]

@@ -1,0 +1,84 @@
+"""Kind `restore`: make the table what it was. A dry run unless told otherwise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from delta_core.jobs.context import JobContext
+from delta_core.jobs.job_result import JobMetrics, JobResult
+from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs.registry import JobKind
+from delta_core.jobs.timestamps import parse_timestamp_ms
+from delta_core.maintenance.restore import apply_restore, plan_restore
+
+_PARAMS: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "version": {"type": ["integer", "null"], "minimum": 0},
+        "timestamp": {
+            "type": ["string", "integer", "null"],
+            "description": "ISO 8601 (UTC when it names no zone) or epoch milliseconds.",
+        },
+        "dry_run": {"type": "boolean", "description": "Plan only; true unless given."},
+        "ignore_missing_files": {
+            "type": "boolean",
+            "description": "Leave out files that the store no longer has.",
+        },
+    },
+}
+
+
+def run(spec: JobSpec, context: JobContext) -> JobResult:
+    """Plan, and commit only with `dry_run` false."""
+    snapshot = context.require_snapshot()
+    params = spec.params
+    timestamp = params.get("timestamp")
+    plan = plan_restore(
+        snapshot,
+        version=params.get("version"),
+        timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
+        clock=context.clock,
+    )
+    context.reporter.emit("files.planned", added=len(plan.added), removed=len(plan.removed))
+    output = {"plan": plan.to_json()}
+    if params.get("dry_run", True):
+        warnings = (f"{len(plan.missing)} files are missing",) if plan.missing else ()
+        return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
+    result = apply_restore(
+        snapshot,
+        plan,
+        ignore_missing_files=params.get("ignore_missing_files", False),
+        properties=context.commit_properties(spec),
+        progress=context.reporter,
+        by_timestamp=timestamp is not None,
+        observer=context.observer,
+        clock=context.clock,
+    )
+    committed = result.committed
+    return context.succeeded(
+        spec,
+        version_to=snapshot.version if committed is None else committed.version,
+        commits=() if result.version is None else (result.version,),
+        already_applied=committed is not None and committed.already_applied,
+        predicted=plan.predicted(),
+        actual={
+            "files_added": result.files_added,
+            "files_removed": result.files_removed,
+            "bytes_added": result.bytes_added,
+            "bytes_removed": result.bytes_removed,
+        },
+        metrics=JobMetrics(
+            files_added=result.files_added,
+            files_removed=result.files_removed,
+            bytes_added=result.bytes_added,
+            bytes_removed=result.bytes_removed,
+        ),
+        output=output,
+        warnings=tuple(f"missing, left out: {path}" for path in plan.missing[:20]),
+    )
+
+
+RESTORE: Final = JobKind(
+    name="restore", run=run, help="Make the table what it was at a version or time.", params_schema=_PARAMS
+)

@@ -1,0 +1,127 @@
+"""Running one job: from a spec to a result, whatever happens."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from uuid import uuid4
+
+from delta_core.errors import DeltaError, InvalidJobSpecError, JobError, TableNotFoundError
+from delta_core.execution.resources import ResourceUsage, resource_usage
+from delta_core.jobs.builtin import default_registry
+from delta_core.jobs.context import JobContext, idempotency_action
+from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
+from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
+from delta_core.jobs.registry import JobKind, JobRegistry
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from delta_core.transaction.idempotency import already_applied
+
+_LOGGER = logging.getLogger(__name__)
+
+UNEXPECTED_ERROR_CODE = "UNEXPECTED_ERROR"
+"""`JobResult.error.code` of an error that is not a DeltaError: a defect, or a library's failure."""
+
+
+def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None = None) -> JobResult:
+    """Run a job and say what became of it. Never raises an Exception.
+
+    The order: check the spec, open the table, compare its id, look the idempotency key up, then work.
+    A key that the table already has makes the job a success that did nothing (`already_applied`).
+
+    Args:
+        spec: what to do.
+        context: where and with what.
+        registry: the kinds there are; the built-in ones and those of installed extensions by default.
+
+    Returns:
+        The result; `status` is `unknown` when a commit's fate could not be told.
+    """
+    context = replace(context, job_id=spec.job_id or str(uuid4()))
+    before = resource_usage(clock=context.clock)
+    context.reporter.emit("job.started", kind=spec.kind, table_uri=spec.table.uri)
+    try:
+        kind = (registry or default_registry()).get(spec.kind)
+        _check(spec, kind, context)
+        context = _open(spec, kind, context)
+        result = _applied_before(spec, kind, context) or kind.run(spec, context)
+    except DeltaError as error:
+        result = context.failed(spec, error)
+    except Exception as error:
+        _LOGGER.exception("a job failed in a way that is not foreseen", extra={"job_id": context.job_id})
+        result = _unforeseen(spec, context, error)
+    result = _measured(result, before, resource_usage(clock=context.clock))
+    context.reporter.emit("job.finished", status=result.status.value, version_to=result.version_to)
+    return result
+
+
+def _check(spec: JobSpec, kind: JobKind, context: JobContext) -> None:
+    if spec.format_version > FORMAT_VERSION:
+        raise InvalidJobSpecError(
+            f"the job specification has format {spec.format_version}",
+            cause=f"this version of deltaward knows formats up to {FORMAT_VERSION}",
+            fix="upgrade deltaward where the job runs",
+        )
+    if spec.lease is not None:
+        raise InvalidJobSpecError(
+            f"the job asks for the lease {spec.lease!r}",
+            cause="this version of deltaward cannot take leases",
+            fix="leave the lease out; commits are safe without one",
+        )
+    kind.check_params(spec.params)
+    context.check_deadline(spec)
+
+
+def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
+    store = open_store(spec.table.uri, storage_options=context.storage_options, clock=context.clock)
+    context = replace(context, store=store)
+    try:
+        snapshot = Snapshot.load(store, clock=context.clock)
+    except TableNotFoundError:
+        if kind.needs_table or spec.table.id is not None:
+            raise
+        context.reporter.emit("snapshot.loaded", version=None)
+        return context
+    found = snapshot.metadata.id
+    if spec.table.id is not None and spec.table.id != found:
+        raise JobError(
+            f"the table at {store.uri} is not the one this job is for",
+            cause=f"the job names the table id {spec.table.id}, the table there has {found}",
+            fix="plan the job again for the table that is there now",
+        )
+    context.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=found)
+    return replace(context, snapshot=snapshot)
+
+
+def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
+    key = idempotency_action(spec, clock=context.clock) if kind.commits else None
+    found = already_applied(context.snapshot, key) if context.snapshot else None
+    context.reporter.emit("idempotency.checked", already_applied=found is not None)
+    if found is None:
+        return None
+    return context.succeeded(spec, already_applied=True)
+
+
+def _unforeseen(spec: JobSpec, context: JobContext, error: Exception) -> JobResult:
+    version = context.snapshot.version if context.snapshot else None
+    text = f"{type(error).__name__}: {error}"
+    return JobResult(
+        job_id=context.job_id,
+        kind=spec.kind,
+        status=JobStatus.FAILED,
+        version_from=version,
+        version_to=version,
+        error=JobErrorInfo(code=UNEXPECTED_ERROR_CODE, message=text, retryable=False),
+    )
+
+
+def _measured(result: JobResult, before: ResourceUsage, after: ResourceUsage) -> JobResult:
+    return replace(
+        result,
+        metrics=replace(
+            result.metrics,
+            cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 6),
+            wall_seconds=round(after.monotonic_seconds - before.monotonic_seconds, 6),
+            peak_rss_bytes=max(after.peak_rss_bytes, result.metrics.peak_rss_bytes or 0),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The files of `_delta_log`: names, listing, segments, and their readers."""

@@ -1,0 +1,70 @@
+"""Commits as bytes first: a table's protocol and metadata are found without parsing its file actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.actions.json_codec import (
+    RawAction,
+    iter_lines,
+    metadata_from_json,
+    parse_commit,
+    parse_line,
+    protocol_from_json,
+)
+from delta_core.errors import CorruptLogError
+from delta_core.log.listing import CommitFile
+from delta_core.storage.log_store import LogStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitData:
+    """A commit's bytes, parsed when asked."""
+
+    version: int
+    path: str
+    data: bytes
+
+    def actions(self) -> list[RawAction]:
+        """The whole commit, checked. Raises CorruptLogError."""
+        return parse_commit(self.data, path=self.path)
+
+    def protocol_and_metadata(self) -> tuple[Protocol | None, Metadata | None]:
+        """What the commit says of the two, from the lines that can hold them.
+
+        Raises:
+            CorruptLogError: such a line is damaged, or there are two of one kind.
+        """
+        # A JSON key may be written with escapes, so a line with one must be looked into, too.
+        marks = (b'"protocol"', b'"metaData"', b"\\u00")
+        if not any(mark in self.data for mark in marks):
+            return None, None
+        found: dict[str, RawAction] = {}
+        for number, line in iter_lines(self.data):
+            if not any(mark in line for mark in marks):
+                continue
+            action = parse_line(line, number=number, path=self.path)
+            if action is None or action.kind not in ("protocol", "metaData"):
+                continue
+            if action.kind in found:
+                raise CorruptLogError(
+                    f"Line {number} of {self.path!r} is not a valid action.",
+                    cause=f"A second {action.kind!r}, after line {found[action.kind].line}.",
+                    fix="Restore the log file from a backup.",
+                )
+            found[action.kind] = action
+        protocol, metadata = found.get("protocol"), found.get("metaData")
+        return (
+            None if protocol is None else protocol_from_json(protocol.fields),
+            None if metadata is None else metadata_from_json(metadata.fields),
+        )
+
+
+def read_commits(store: LogStore, files: Iterable[CommitFile]) -> tuple[CommitData, ...]:
+    """Read commits, in order. One request each."""
+    return tuple(
+        CommitData(version=file.version, path=file.info.path, data=store.read(file.info.path))
+        for file in files
+    )

@@ -1,0 +1,64 @@
+"""`_last_checkpoint`: a hint and nothing more (PROTOCOL.md, "Last Checkpoint File")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+from delta_core.errors import StorageError
+from delta_core.log.log_path import LAST_CHECKPOINT_PATH, MAX_VERSION
+from delta_core.storage.log_store import LogStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastCheckpoint:
+    """Where the newest checkpoint was, when this was written.
+
+    Attributes:
+        size: number of actions in the checkpoint.
+        parts: number of parts of a multi-part checkpoint.
+        num_add_files: number of `add` actions.
+    """
+
+    version: int
+    size: int | None = None
+    parts: int | None = None
+    size_bytes: int | None = None
+    num_add_files: int | None = None
+
+
+def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
+    """The hint; None when it is missing, unreadable or makes no sense. One request."""
+    try:
+        parsed = orjson.loads(store.read(LAST_CHECKPOINT_PATH))
+    except (StorageError, orjson.JSONDecodeError):
+        return None
+    version = _integer(parsed, "version") if isinstance(parsed, dict) else None
+    if version is None or not 0 <= version <= MAX_VERSION:
+        return None
+    return LastCheckpoint(
+        version=version,
+        size=_integer(parsed, "size"),
+        parts=_integer(parsed, "parts"),
+        size_bytes=_integer(parsed, "sizeInBytes"),
+        num_add_files=_integer(parsed, "numOfAddFiles"),
+    )
+
+
+def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
+    """Replace the hint. One request."""
+    fields = {
+        "version": checkpoint.version,
+        "size": checkpoint.size,
+        "parts": checkpoint.parts,
+        "sizeInBytes": checkpoint.size_bytes,
+        "numOfAddFiles": checkpoint.num_add_files,
+    }
+    present = {key: value for key, value in fields.items() if value is not None}
+    store.put(LAST_CHECKPOINT_PATH, orjson.dumps(present))
+
+
+def _integer(fields: dict[str, object], name: str) -> int | None:
+    value = fields.get(name)
+    return value if type(value) is int else None

@@ -1,0 +1,90 @@
+"""What is in `_delta_log`, from listings that may be unsorted, repeated or incomplete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_core.log.log_path import (
+    CHECKPOINT_KINDS,
+    LOG_DIRECTORY,
+    LogFileKind,
+    LogPath,
+    version_prefix,
+)
+from delta_core.storage.log_store import LogStore, ObjectInfo
+
+# Of several checkpoints of one version the one that needs the fewest requests is read.
+_PREFERENCE = {
+    LogFileKind.CLASSIC_CHECKPOINT: 2,
+    LogFileKind.MULTIPART_CHECKPOINT: 1,
+    LogFileKind.V2_CHECKPOINT: 0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFile:
+    """A commit's version and object."""
+
+    version: int
+    info: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFiles:
+    """A complete checkpoint: all of its parts, in order."""
+
+    version: int
+    kind: LogFileKind
+    parts: tuple[ObjectInfo, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts' paths: what tells two checkpoints of one version apart."""
+        return tuple(part.path for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogListing:
+    """The commits (ascending by version) and the complete checkpoints (best last)."""
+
+    commits: tuple[CommitFile, ...]
+    checkpoints: tuple[CheckpointFiles, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no version can be told from the listing."""
+        return not self.commits and not self.checkpoints
+
+    @property
+    def latest_version(self) -> int:
+        """The highest version seen; the listing must not be empty."""
+        return max(item[-1].version for item in (self.commits, self.checkpoints) if item)
+
+
+def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
+    """List the log from a version on. One listing.
+
+    Names that mean nothing are ignored, names listed twice are taken once, and a multi-part checkpoint
+    counts only when all of its parts are there (PROTOCOL.md, "Checkpoints").
+    """
+    start_after = version_prefix(from_version) if from_version else None
+    commits: dict[int, CommitFile] = {}
+    pieces: dict[tuple[int, LogFileKind, object], dict[int, ObjectInfo]] = {}
+    for info in store.list_directory(LOG_DIRECTORY, start_after=start_after):
+        path = LogPath.parse(info.path)
+        if path is None or path.version < from_version:
+            continue
+        if path.kind is LogFileKind.COMMIT:
+            commits[path.version] = CommitFile(version=path.version, info=info)
+        elif path.kind in CHECKPOINT_KINDS:
+            group = path.name if path.kind is LogFileKind.V2_CHECKPOINT else path.num_parts
+            pieces.setdefault((path.version, path.kind, group), {})[path.part or 1] = info
+    checkpoints = [
+        CheckpointFiles(version=version, kind=kind, parts=tuple(parts[number] for number in sorted(parts)))
+        for (version, kind, group), parts in pieces.items()
+        if kind is not LogFileKind.MULTIPART_CHECKPOINT or len(parts) == group
+    ]
+    checkpoints.sort(key=lambda item: (item.version, _PREFERENCE[item.kind], item.names))
+    return LogListing(
+        commits=tuple(commits[version] for version in sorted(commits)), checkpoints=tuple(checkpoints)
+    )

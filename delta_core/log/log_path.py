@@ -1,0 +1,107 @@
+"""The names in `_delta_log` (PROTOCOL.md, "Delta Log Entries", "Checkpoints", "Log Compaction Files").
+
+Names are matched as a whole: temporary files, copies and editors' leftovers are nobody's commit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = f"{LOG_DIRECTORY}/_sidecars"
+LAST_CHECKPOINT_PATH = f"{LOG_DIRECTORY}/_last_checkpoint"
+
+MAX_VERSION = 2**63 - 1
+
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+
+
+class LogFileKind(StrEnum):
+    """What a name in the log directory can be."""
+
+    COMMIT = "commit"
+    CLASSIC_CHECKPOINT = "classic checkpoint"
+    MULTIPART_CHECKPOINT = "multi-part checkpoint"
+    V2_CHECKPOINT = "V2 checkpoint"
+    COMPACTED = "log compaction"
+    CHECKSUM = "version checksum"
+
+
+CHECKPOINT_KINDS = frozenset(
+    {LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTIPART_CHECKPOINT, LogFileKind.V2_CHECKPOINT}
+)
+
+_PATTERNS = (
+    (LogFileKind.COMMIT, re.compile(r"([0-9]{20})\.json")),
+    (LogFileKind.CHECKSUM, re.compile(r"([0-9]{20})\.crc")),
+    (LogFileKind.CLASSIC_CHECKPOINT, re.compile(r"([0-9]{20})\.checkpoint\.parquet")),
+    (
+        LogFileKind.MULTIPART_CHECKPOINT,
+        re.compile(r"([0-9]{20})\.checkpoint\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet"),
+    ),
+    (LogFileKind.V2_CHECKPOINT, re.compile(rf"([0-9]{{20}})\.checkpoint\.{_UUID}\.(?:json|parquet)")),
+    (LogFileKind.COMPACTED, re.compile(r"([0-9]{20})\.(?P<end>[0-9]{20})\.compacted\.json")),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPath:
+    """A parsed name.
+
+    Attributes:
+        name: the bare file name.
+        kind: what it is.
+        version: the version, or the first one of a compacted range.
+        part: number of a multi-part checkpoint's part, from 1.
+        num_parts: how many parts that checkpoint has.
+        end_version: last version of a compacted range.
+    """
+
+    name: str
+    kind: LogFileKind
+    version: int
+    part: int | None = None
+    num_parts: int | None = None
+    end_version: int | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> LogPath | None:
+        """The meaning of a bare file name or a store path; None when it means nothing."""
+        bare = name.rpartition("/")[2]
+        for kind, pattern in _PATTERNS:
+            match = pattern.fullmatch(bare)
+            if match is None:
+                continue
+            version = int(match.group(1))
+            groups = match.groupdict()
+            part, parts, end = (
+                int(groups[key]) if groups.get(key) else None for key in ("part", "parts", "end")
+            )
+            if version > MAX_VERSION or (part is not None and parts is not None and not 1 <= part <= parts):
+                return None
+            if end is not None and not version <= end <= MAX_VERSION:
+                return None
+            return cls(name=bare, kind=kind, version=version, part=part, num_parts=parts, end_version=end)
+        return None
+
+
+def version_prefix(version: int) -> str:
+    """The twenty digits that every name of a version begins with."""
+    return f"{version:020d}"
+
+
+def commit_path(version: int) -> str:
+    """The store path of a commit."""
+    return f"{LOG_DIRECTORY}/{version:020d}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    """The store path of a classic single-file checkpoint."""
+    return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.parquet"
+
+
+def checksum_path(version: int) -> str:
+    """The store path of a version checksum."""
+    return f"{LOG_DIRECTORY}/{version:020d}.crc"

@@ -1,0 +1,196 @@
+"""Which files make up a version: at most one checkpoint and every commit after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import LogGapError, ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
+from delta_core.log.last_checkpoint import read_last_checkpoint
+from delta_core.log.listing import CheckpointFiles, CommitFile, LogListing, list_log
+from delta_core.log.log_path import commit_path
+from delta_core.storage.log_store import LogStore, ObjectInfo
+
+_LISTINGS = 4
+_BACKOFF_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """The files of one version.
+
+    Attributes:
+        commits: contiguous, ascending, the first one after the checkpoint, the last one `version`.
+        checkpoint: None when the log is read from version 0.
+        version_file: the commit of `version`, also when a checkpoint makes reading it unnecessary;
+            None when it has been cleaned up.
+    """
+
+    version: int
+    commits: tuple[CommitFile, ...]
+    checkpoint: CheckpointFiles | None = None
+    version_file: ObjectInfo | None = None
+
+    @property
+    def checkpoint_version(self) -> int | None:
+        """The checkpoint's version, or None."""
+        return None if self.checkpoint is None else self.checkpoint.version
+
+    @property
+    def checkpoint_parts(self) -> tuple[ObjectInfo, ...]:
+        """The checkpoint's files."""
+        return () if self.checkpoint is None else self.checkpoint.parts
+
+
+class _MissingCommits(Exception):  # noqa: N818 - a signal inside this module
+    def __init__(self, versions: list[int]) -> None:
+        self.versions = versions
+        super().__init__(versions)
+
+
+def build_segment(
+    store: LogStore,
+    *,
+    version: int | None = None,
+    unusable: frozenset[tuple[str, ...]] = frozenset(),
+    clock: Clock = SYSTEM_CLOCK,
+) -> LogSegment:
+    """Find the files of a version (None: the latest).
+
+    A hole in the listing is looked up by name and listed again before it counts. Requests: the hint and
+    one listing; on stores with weak listings one more that looks for the next version.
+
+    Args:
+        store: the table's store.
+        version: the version to build.
+        unusable: names of checkpoints that turned out to be damaged.
+        clock: paces the repeated listings.
+
+    Raises:
+        TableNotFoundError: no commit and no checkpoint.
+        VersionNotFoundError: the version is newer than the table or has been cleaned up.
+        LogGapError: a commit that the version needs is missing.
+    """
+    hint = None if unusable else read_last_checkpoint(store)
+    from_version = 0 if hint is None or (version is not None and hint.version > version) else hint.version
+    missing: list[int] = []
+    for attempt in range(_LISTINGS):
+        if attempt and not store.consistent_listing:
+            clock.sleep(_BACKOFF_SECONDS * 2**attempt)
+        listing = _with_named(store, list_log(store, from_version=from_version), missing)
+        if from_version and not any(item.names not in unusable for item in listing.checkpoints):
+            from_version = 0  # the hint was wrong
+            listing = _with_named(store, list_log(store), missing)
+        if version is None and not store.consistent_listing:
+            listing = _with_unlisted_tail(store, listing)
+        try:
+            return _select(store, listing, version=version, unusable=unusable)
+        except _MissingCommits as gap:
+            missing, from_version = gap.versions, 0
+    shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    raise LogGapError(
+        f"The log of {store.uri!r} has a gap: version {shown} is missing, later ones exist.",
+        cause="A commit was deleted, or the table was copied incompletely.",
+        fix="Restore the missing file from a backup; without it later versions cannot be trusted.",
+    )
+
+
+def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
+    """The segment with the commits that came after it; None when the log must be read anew.
+
+    It must be read anew when the table at this URI is not the one the segment was made of, when commits
+    are missing, or when a newer checkpoint saves reading many of them. One listing.
+    """
+    listing = list_log(store, from_version=segment.version)
+    if not store.consistent_listing:
+        listing = _with_unlisted_tail(store, _with_named(store, listing, [segment.version]))
+    found = {commit.version: commit for commit in listing.commits}
+    own = found.get(segment.version)
+    if own is None or (segment.version_file is not None and own.info != segment.version_file):
+        return None
+    latest = max(found)
+    if sorted(found) != list(range(segment.version, latest + 1)) or listing.latest_version > latest:
+        return None
+    if latest == segment.version:
+        return segment
+    newer = tuple(found[version] for version in range(segment.version + 1, latest + 1))
+    if len(newer) > 100 and any(item.version > segment.version for item in listing.checkpoints):
+        return None
+    return replace(segment, version=latest, commits=segment.commits + newer, version_file=newer[-1].info)
+
+
+def _select(
+    store: LogStore, listing: LogListing, *, version: int | None, unusable: frozenset[tuple[str, ...]]
+) -> LogSegment:
+    if listing.is_empty:
+        raise TableNotFoundError(
+            f"There is no Delta table at {store.uri!r}.",
+            cause="Its _delta_log holds no commit and no checkpoint.",
+            fix="Check the URI, or create the table first.",
+        )
+    latest = listing.latest_version
+    target = latest if version is None else version
+    commits = {commit.version: commit for commit in listing.commits}
+    usable = [item for item in listing.checkpoints if item.version <= target and item.names not in unusable]
+    checkpoint = usable[-1] if usable else None
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    if target > latest or target < 0:
+        raise _no_version(store, listing, target)
+    if checkpoint is None and 0 not in commits and not unusable and listing.checkpoints:
+        raise _no_version(store, listing, target)
+    missing = [number for number in range(first, target + 1) if number not in commits]
+    if missing:
+        raise _MissingCommits(missing)
+    own = commits.get(target)
+    return LogSegment(
+        version=target,
+        commits=tuple(commits[number] for number in range(first, target + 1)),
+        checkpoint=checkpoint,
+        version_file=None if own is None else own.info,
+    )
+
+
+def earliest_readable_version(listing: LogListing) -> int | None:
+    """The first version that can be built from a full listing, or None."""
+    if listing.commits and listing.commits[0].version == 0:
+        return 0
+    return listing.checkpoints[0].version if listing.checkpoints else None
+
+
+def _no_version(store: LogStore, listing: LogListing, version: int) -> VersionNotFoundError:
+    full = list_log(store)
+    earliest = earliest_readable_version(full)
+    latest = max(listing.latest_version, full.latest_version)
+    return VersionNotFoundError(
+        f"Version {version} of {store.uri!r} is not in the log.",
+        cause=f"The log reaches from version {earliest} to {latest}.",
+        fix="Ask for a version in that range.",
+    )
+
+
+def _with_named(store: LogStore, listing: LogListing, versions: list[int]) -> LogListing:
+    """The listing with the named commits that exist but were not listed."""
+    commits = {commit.version: commit for commit in listing.commits}
+    for version in versions[:1000]:
+        if version not in commits:
+            found = _head(store, version)
+            if found is not None:
+                commits[version] = found
+    return replace(listing, commits=tuple(commits[version] for version in sorted(commits)))
+
+
+def _with_unlisted_tail(store: LogStore, listing: LogListing) -> LogListing:
+    """The listing with newer commits that a stale listing has not shown yet."""
+    commits = list(listing.commits)
+    version = listing.latest_version if not listing.is_empty else -1
+    while (found := _head(store, version + 1)) is not None:
+        commits.append(found)
+        version += 1
+    return replace(listing, commits=tuple(commits))
+
+
+def _head(store: LogStore, version: int) -> CommitFile | None:
+    try:
+        return CommitFile(version=version, info=store.head(commit_path(version)))
+    except ObjectNotFoundError:
+        return None

@@ -1,0 +1,1 @@
+"""Maintenance: one folder per verb, each a pure plan and its application."""

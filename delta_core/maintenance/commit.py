@@ -1,0 +1,27 @@
+"""Committing a maintenance operation: the commit, the checkpoint that may follow, and their events."""
+
+from __future__ import annotations
+
+from delta_core.dml.post_commit import checkpoint_if_due
+from delta_core.execution.reporter import ProgressReporter
+from delta_core.transaction.commit_result import CommitResult, Committed
+from delta_core.transaction.transaction import Transaction
+
+
+def commit_with_events(transaction: Transaction, progress: ProgressReporter) -> CommitResult:
+    """Commit, then write a checkpoint when the new version is due for one.
+
+    Emits `commit.before`, `commit.after` and, when a checkpoint is due, `checkpoint.before` and
+    `checkpoint.after`. A checkpoint that fails is logged and changes nothing about the result.
+    """
+    progress.emit("commit.before", read_version=transaction.read_version)
+    result = transaction.commit()
+    version = result.version if isinstance(result, Committed) else None
+    progress.emit("commit.after", outcome=type(result).__name__, version=version)
+    if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
+        interval = result.snapshot.properties.checkpoint_interval
+        if result.version > 0 and result.version % interval == 0:
+            progress.emit("checkpoint.before", version=result.version)
+            written = checkpoint_if_due(result.snapshot, committed_version=result.version)
+            progress.emit("checkpoint.after", version=result.version, written=written)
+    return result

@@ -1,0 +1,220 @@
+"""Carrying a compaction plan out: rewrite, then one commit that changes no data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions import AddFile
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.parquet_writer import Compression
+from delta_core.errors import ConcurrentDeleteDeleteError, DeltaError, MaintenanceError
+from delta_core.execution.executor import Executor, JsonObject
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.limits import available_memory_bytes, workers_for
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
+from delta_core.maintenance.compaction.plan import CompactionPlan
+from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import resolve_data_path
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.discard import discard_files
+from delta_core.transaction.file_actions import remove_actions
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.transaction import Transaction
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult:
+    """What a compaction did.
+
+    Attributes:
+        committed: the commit; None when there was nothing to do.
+        metrics: as delta-spark's OPTIMIZE returns them (numFilesAdded, filesAdded{min,max,avg,...}, ...).
+        rows: rows that were rewritten.
+    """
+
+    committed: Committed | None
+    metrics: Mapping[str, Any] = field(hash=False)
+    rows: int = 0
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None when there was nothing to do."""
+        return None if self.committed is None or self.committed.already_applied else self.committed.version
+
+
+def apply_compaction(
+    snapshot: Snapshot,
+    plan: CompactionPlan,
+    *,
+    executor: Executor | None = None,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    progress: ProgressReporter = SILENT,
+    compression: Compression = "snappy",
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> CompactionResult:
+    """Rewrite the plan's files and commit, if every one of them is still in the newest version.
+
+    Concurrent appends do not disturb it. An empty plan commits nothing. When the commit does not
+    happen, the new files are deleted unless it cannot be told whether it happened.
+
+    Args:
+        snapshot: any version of the plan's table.
+        plan: made by `plan_compaction`, perhaps in another process.
+        executor: maps the rewriting of bins; threads of this process when None.
+        properties: provenance, idempotency key and limits of the commit.
+        progress: receives `data.writing` for each bin and the commit's events.
+        compression: the Parquet codec of the new files.
+
+    Raises:
+        MaintenanceError: the plan is for another table.
+        ConcurrentDeleteDeleteError: a planned file is no longer live.
+        ConcurrentModificationError: another commit conflicts.
+        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+    """
+    latest = snapshot.refresh()
+    known_at_ms = clock.now_ms()
+    if latest.metadata.id != plan.table_id:
+        raise MaintenanceError(
+            "the plan is for another table",
+            cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
+            fix="plan again",
+        )
+    latest.require_readable(operation="compact the table")
+    latest.require_writable(operation="compact the table")
+    if plan.is_empty:
+        return CompactionResult(committed=None, metrics=file_figures(plan, []))
+    removed = _still_live(latest, plan)
+    results = _rewrite(latest, plan, _within_memory(executor, plan), compression, progress)
+    adds = [_add_file(result, item.partition_values) for result, item in zip(results, plan.bins, strict=True)]
+    progress.emit("stats.collected", files=len(adds), rows=sum(result["rows"] for result in results))
+    transaction = Transaction.begin(
+        latest,
+        operation="OPTIMIZE",
+        operation_parameters={
+            "predicate": [plan.predicate] if plan.predicate else [],
+            "zOrderBy": [],
+            "clusterBy": [],
+            "auto": False,
+        },
+        properties=properties,
+        observer=observer,
+        clock=clock,
+        known_at_ms=known_at_ms,
+    )
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
+    transaction.set_metrics(operation_metrics(plan, adds))
+    outcome = commit_with_events(transaction, progress)
+    discard_files(latest.store, adds, outcome)
+    return CompactionResult(
+        committed=raise_for_result(outcome),
+        metrics=file_figures(plan, adds),
+        rows=sum(result["rows"] for result in results),
+    )
+
+
+def _still_live(latest: Snapshot, plan: CompactionPlan) -> pa.Table:
+    """The planned files' rows in the newest version."""
+    planned = {file.path: file.size_bytes for item in plan.bins for file in item.files}
+    columns = ["path", "partition_values", "size_bytes", "tags", "deletion_vector"]
+    files = latest.files.to_table([*columns, "base_row_id", "default_row_commit_version"])
+    found = files.filter(pc.is_in(files["path"], value_set=pa.array(list(planned), pa.string())))
+    sizes = dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
+    gone = [path for path, size in planned.items() if sizes.get(path) != size]
+    if gone:
+        raise ConcurrentDeleteDeleteError(
+            f"{len(gone)} of {len(planned)} planned files are no longer in the table, such as {gone[0]!r}",
+            cause=f"a commit between version {plan.version} and {latest.version} removed or replaced them",
+            fix="plan again from the newest version",
+        )
+    if found["deletion_vector"].null_count != found.num_rows:
+        raise MaintenanceError(
+            "a planned file has a deletion vector by now",
+            cause="rows of it were deleted after the plan was made",
+            fix="plan again from the newest version",
+        )
+    return found
+
+
+def _rewrite(
+    latest: Snapshot,
+    plan: CompactionPlan,
+    executor: Executor,
+    compression: Compression,
+    progress: ProgressReporter,
+) -> list[JsonObject]:
+    store = latest.store
+    tasks = [
+        compaction_task(
+            table_uri=store.uri,
+            paths=[resolve_data_path(file.path, root_uri=store.uri) for file in item.files],
+            partition_values=item.partition_values,
+            partition_columns=latest.partition_columns,
+            schema_string=latest.metadata.schema_string,
+            configuration=latest.metadata.configuration,
+            compression=compression,
+        )
+        for item in plan.bins
+    ]
+    results: dict[int, JsonObject] = {}
+    progress.emit("data.writing", done=0, total=len(tasks), bytes=plan.total_bytes)
+    try:
+        for index, result in executor.map(rewrite_bin, tasks):
+            results[index] = result
+            progress.emit("data.writing", done=len(results), total=len(tasks))
+    except BaseException:
+        _delete_unused(store, list(results.values()))
+        raise
+    progress.emit("data.written", files=len(results))
+    return [results[index] for index in range(len(tasks))]
+
+
+def _within_memory(executor: Executor | None, plan: CompactionPlan) -> Executor:
+    """The executor; threads of this process only as many as its memory can take."""
+    threads = InlineExecutor() if executor is None else executor
+    if type(threads) is not InlineExecutor:
+        return threads
+    return InlineExecutor(
+        workers_for(
+            tasks=len(plan.bins),
+            task_memory_bytes=TASK_MEMORY_BYTES,
+            memory_bytes=available_memory_bytes(),
+            cpus=threads.max_workers,
+        )
+    )
+
+
+def _delete_unused(store: LogStore, results: Sequence[JsonObject]) -> None:
+    """Delete finished files of a rewriting that failed: no commit was tried, so none names them."""
+    for result in results:
+        try:
+            store.delete(resolve_data_path(result["path"], root_uri=store.uri))
+        except DeltaError as error:
+            _LOGGER.warning(
+                "a rewritten file stays until vacuum", extra={"path": result["path"], "why": str(error)}
+            )
+
+
+def _add_file(result: JsonObject, partition_values: Mapping[str, str | None]) -> AddFile:
+    return AddFile(
+        path=result["path"],
+        partition_values=dict(partition_values),
+        size_bytes=result["size_bytes"],
+        modification_time_ms=result["modification_time_ms"],
+        data_change=False,
+        stats=result["stats"],
+    )

@@ -1,0 +1,133 @@
+"""The facts about a table that maintenance goes by."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.log.listing import list_log
+from delta_core.snapshot.history import HistoryEntry, history
+from delta_core.snapshot.snapshot import Snapshot
+
+_HISTORY_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHealth:
+    """Facts about one version.
+
+    Attributes:
+        small_files: files below three quarters of the target size.
+        compactable_files: small files that share their partition with another one.
+        log_tail_commits: commits after the newest checkpoint, which every open must read.
+        commits_in_log: commit files that are there at all.
+        tombstones, tombstone_bytes: removed files that the log still names.
+        expired_tombstones, expired_tombstone_bytes: those whose retention has passed.
+        last_optimize_ms, last_vacuum_ms: from the newest 200 commits; None when not among them.
+    """
+
+    uri: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+    observed_ms: int
+    num_files: int
+    total_bytes: int
+    average_file_bytes: int
+    target_file_size_bytes: int
+    small_files: int
+    small_file_bytes: int
+    compactable_files: int
+    num_partitions: int
+    checkpoint_version: int | None
+    checkpoint_interval: int
+    log_tail_commits: int
+    commits_in_log: int
+    tombstones: int
+    tombstone_bytes: int
+    expired_tombstones: int
+    expired_tombstone_bytes: int
+    deleted_file_retention_ms: int
+    last_optimize_ms: int | None
+    last_vacuum_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as a JSON object."""
+        return asdict(self)
+
+
+def observe(
+    snapshot: Snapshot, *, target_size_bytes: int | None = None, clock: Clock = SYSTEM_CLOCK
+) -> TableHealth:
+    """Gather the facts. Reads no data file. Requests: one listing and up to 200 commits.
+
+    Args:
+        snapshot: the version to look at.
+        target_size_bytes: what counts as full; `delta.targetFileSize` when None.
+    """
+    target = target_size_bytes or snapshot.properties.target_file_size_bytes
+    files = snapshot.files
+    sizes = files.to_table(["size_bytes"])["size_bytes"].to_numpy()
+    small = sizes < target * 3 // 4
+    groups = _partition_groups(snapshot)
+    per_group = np.bincount(groups[small], minlength=int(groups.max()) + 1 if len(groups) else 0)
+    now_ms = clock.now_ms()
+    retention_ms = snapshot.properties.deleted_file_retention_ms
+    tombstones = snapshot.tombstones(since_ms=0)
+    expired = tombstones.filter(
+        pc.less(pc.fill_null(tombstones["deletion_timestamp_ms"], 0), now_ms - retention_ms)
+    )
+    segment = snapshot.segment
+    listing = list_log(snapshot.store)
+    entries = history(snapshot, limit=_HISTORY_LIMIT)
+    return TableHealth(
+        uri=snapshot.store.uri,
+        table_id=snapshot.metadata.id,
+        version=snapshot.version,
+        timestamp_ms=snapshot.timestamp_ms,
+        observed_ms=now_ms,
+        num_files=files.num_files,
+        total_bytes=files.total_bytes,
+        average_file_bytes=files.total_bytes // files.num_files if files.num_files else 0,
+        target_file_size_bytes=target,
+        small_files=int(small.sum()),
+        small_file_bytes=int(sizes[small].sum()),
+        compactable_files=int(per_group[per_group > 1].sum()),
+        num_partitions=len(np.unique(groups)),
+        checkpoint_version=segment.checkpoint_version,
+        checkpoint_interval=snapshot.properties.checkpoint_interval,
+        log_tail_commits=len(segment.commits),
+        commits_in_log=len(listing.commits),
+        tombstones=tombstones.num_rows,
+        tombstone_bytes=_sum(tombstones),
+        expired_tombstones=expired.num_rows,
+        expired_tombstone_bytes=_sum(expired),
+        deleted_file_retention_ms=retention_ms,
+        last_optimize_ms=_last(entries, ("OPTIMIZE",)),
+        last_vacuum_ms=_last(entries, ("VACUUM END",)),
+    )
+
+
+def _partition_groups(snapshot: Snapshot) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each live file a number that is the same within a partition."""
+    groups = np.zeros(snapshot.files.num_files, dtype=np.int64)
+    for name in snapshot.partition_columns:
+        values = snapshot.files.partition_column(name).combine_chunks()
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Renumbered each time, so that many columns cannot overflow.
+        _, groups = np.unique(groups * (len(encoded.dictionary) + 1) + codes, return_inverse=True)
+    return groups
+
+
+def _sum(tombstones: pa.Table) -> int:
+    return int(pc.sum(tombstones["size_bytes"]).as_py() or 0)
+
+
+def _last(entries: list[HistoryEntry], operations: tuple[str, ...]) -> int | None:
+    return next((e.timestamp_ms for e in entries if e.commit_info.operation in operations), None)

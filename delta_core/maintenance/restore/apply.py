@@ -1,0 +1,163 @@
+"""Carrying a restore out: one commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ConcurrentModificationError, MissingDataFileError
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.restore.plan import (
+    RestoredFile,
+    RestorePlan,
+    file_keys,
+    plan_restore,
+    restored_metadata,
+)
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.file_actions import add_actions, remove_actions
+from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult:
+    """What a restore did; `committed` is None when the table was already what it was."""
+
+    committed: Committed | None
+    files_added: int = 0
+    files_removed: int = 0
+    bytes_added: int = 0
+    bytes_removed: int = 0
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed."""
+        return None if self.committed is None or self.committed.already_applied else self.committed.version
+
+
+def apply_restore(
+    snapshot: Snapshot,
+    plan: RestorePlan,
+    *,
+    ignore_missing_files: bool = False,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    progress: ProgressReporter = SILENT,
+    by_timestamp: bool = False,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> RestoreResult:
+    """Commit the plan, if it is still what the newest version needs.
+
+    Files, schema, partitioning and properties become those of the target version. The protocol stays,
+    since a reader may rely on it, and so do `txn` entries: a load that was applied once and undone is
+    not applied again by a retry of the same job. The versions that are undone stay in the log, so a
+    restore can itself be undone.
+
+    Args:
+        snapshot: any version of the plan's table.
+        plan: made by `plan_restore`.
+        ignore_missing_files: True leaves out files that the store no longer has; their rows are lost.
+        properties: provenance, idempotency key and limits of the commit.
+        by_timestamp: record the target in the history by its time instead of its version.
+
+    Raises:
+        MissingDataFileError: data files of the target were deleted, by a vacuum for instance.
+        ConcurrentModificationError: the table changed since the plan, in a way that matters to it.
+        InvalidTableError: the table is append-only.
+        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+    """
+    latest = snapshot.refresh()
+    latest.require_writable(operation="restore the table")
+    current = plan_restore(latest, version=plan.target_version, clock=clock)
+    if _effect(current) != _effect(plan):
+        raise ConcurrentModificationError(
+            f"the table changed between version {plan.version}, which the restore was planned for, "
+            f"and version {latest.version}",
+            fix="look at the new commits and plan again",
+        )
+    if current.missing and not ignore_missing_files:
+        raise MissingDataFileError(
+            f"{len(current.missing)} data files of version {plan.target_version} are not in the store, "
+            f"such as {current.missing[0]!r}",
+            cause="a vacuum deleted them, or they were lost",
+            fix="restore a later version, bring the files back, or ignore missing files and lose their rows",
+        )
+    if current.is_empty:
+        return RestoreResult(committed=None)
+    target = Snapshot.load(latest.store, version=plan.target_version, clock=clock)
+    left_out = set(current.missing)
+    adds = [file for file in current.added if file.path not in left_out]
+    transaction = Transaction.begin(
+        latest,
+        operation="RESTORE",
+        operation_parameters={
+            "version": None if by_timestamp else plan.target_version,
+            "timestamp": _iso(plan.target_timestamp_ms) if by_timestamp else None,
+        },
+        properties=properties,
+        # Rows appended meanwhile would survive the restore under a weaker level.
+        isolation=IsolationLevel.SERIALIZABLE,
+        observer=observer,
+        clock=clock,
+    )
+    transaction.read_predicate(None)
+    if current.metadata_changes:
+        transaction.add(restored_metadata(latest, target))
+    removed = _chosen(latest.files.to_table(), current.removed)
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
+    transaction.add(*add_actions(_chosen(target.files.to_table(), adds), data_change=True))
+    result = _figures(current, adds)
+    bytes_missing = sum(file.size_bytes for file in current.added if file.path in left_out)
+    transaction.set_metrics(
+        {
+            "tableSizeAfterRestore": current.bytes_after - bytes_missing,
+            "numOfFilesAfterRestore": current.files_after - len(left_out),
+            "numRemovedFiles": result.files_removed,
+            "numRestoredFiles": result.files_added,
+            "removedFilesSize": result.bytes_removed,
+            "restoredFilesSize": result.bytes_added,
+        }
+    )
+    progress.emit("data.written", files=0)
+    committed = raise_for_result(commit_with_events(transaction, progress))
+    return RestoreResult(
+        committed=committed,
+        files_added=result.files_added,
+        files_removed=result.files_removed,
+        bytes_added=result.bytes_added,
+        bytes_removed=result.bytes_removed,
+    )
+
+
+def _effect(plan: RestorePlan) -> tuple[object, ...]:
+    return (plan.table_id, frozenset(plan.added), frozenset(plan.removed), plan.metadata_changes)
+
+
+def _figures(plan: RestorePlan, adds: Iterable[RestoredFile]) -> RestoreResult:
+    sizes = [file.size_bytes for file in adds]
+    return RestoreResult(
+        committed=None,
+        files_added=len(sizes),
+        files_removed=len(plan.removed),
+        bytes_added=sum(sizes),
+        bytes_removed=sum(file.size_bytes for file in plan.removed),
+    )
+
+
+def _chosen(files: pa.Table, wanted: Iterable[RestoredFile]) -> pa.Table:
+    paths = {file.path for file in wanted}
+    mask = pa.array([path in paths for path, _ in file_keys(files)], pa.bool_())
+    return files.filter(mask)
+
+
+def _iso(timestamp_ms: int) -> str:
+    return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,269 @@
+"""The exact difference between the table and an earlier version of it. Pure but for looking for files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import Metadata
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ObjectNotFoundError, PathEscapeError, RestoreError
+from delta_core.maintenance.plan_json import plan_header
+from delta_core.snapshot.history import history
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import resolve_data_path
+
+_COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
+_LIST_ABOVE = 256
+_KEYS_STAY = (
+    "These application ids stay in the table: a load that runs again under the same key changes nothing. "
+    "To load the rows again, use a new key."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredFile:
+    """A file that comes back or goes; `path` is as in the log, `rows` None when not recorded."""
+
+    path: str
+    size_bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostCommit:
+    """A commit whose effect would be undone."""
+
+    version: int
+    operation: str | None
+    timestamp_ms: int | None
+    user_metadata: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTransaction:
+    """A `txn` key that a commit after the target version set, and that a restore leaves in the table."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What a restore would do.
+
+    Attributes:
+        version: the version that would be left.
+        target_version: the one that would come back.
+        added, removed: files that would be added to and removed from the table.
+        missing: files of the target that the store no longer has; they are among `added`.
+        metadata_changes: True when schema, partitioning or properties would change back.
+        lost_commits: what is undone, newest first, as far as the log still tells.
+        kept_transactions: idempotency keys of what is undone; they stay, so the same loads do nothing.
+    """
+
+    table_id: str
+    version: int
+    target_version: int
+    target_timestamp_ms: int
+    added: tuple[RestoredFile, ...]
+    removed: tuple[RestoredFile, ...]
+    missing: tuple[str, ...]
+    metadata_changes: bool
+    files_after: int
+    bytes_after: int
+    lost_commits: tuple[LostCommit, ...]
+    kept_transactions: tuple[KeptTransaction, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True when the table is already what it was."""
+        return not (self.added or self.removed or self.metadata_changes)
+
+    @property
+    def transactions_note(self) -> str | None:
+        """What the kept keys mean for a reload; None when there are none."""
+        return _KEYS_STAY if self.kept_transactions else None
+
+    def predicted(self) -> dict[str, int | None]:
+        """The plan in figures; rows are None when a file has no row count."""
+        return {
+            "files_added": len(self.added),
+            "files_removed": len(self.removed),
+            "bytes_added": sum(file.size_bytes for file in self.added),
+            "bytes_removed": sum(file.size_bytes for file in self.removed),
+            "rows_added": _rows(self.added),
+            "rows_removed": _rows(self.removed),
+            "files_missing": len(self.missing),
+            "commits_undone": self.version - self.target_version,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {
+            **plan_header("restore"),
+            "table_id": self.table_id,
+            "version": self.version,
+            "target_version": self.target_version,
+            "target_timestamp_ms": self.target_timestamp_ms,
+            "predicted": self.predicted(),
+            "metadata_changes": self.metadata_changes,
+            "files_after": self.files_after,
+            "bytes_after": self.bytes_after,
+            "added": [_file_json(file) for file in self.added],
+            "removed": [_file_json(file) for file in self.removed],
+            "missing": list(self.missing),
+            "lost_commits": [
+                {
+                    "version": commit.version,
+                    "operation": commit.operation,
+                    "timestamp_ms": commit.timestamp_ms,
+                    "user_metadata": commit.user_metadata,
+                }
+                for commit in self.lost_commits
+            ],
+            "kept_transactions": [
+                {"app_id": key.app_id, "version": key.version} for key in self.kept_transactions
+            ],
+            "transactions_note": self.transactions_note,
+        }
+
+
+def plan_restore(
+    snapshot: Snapshot,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> RestorePlan:
+    """Compare the snapshot with an earlier (or later) version of its table.
+
+    Requests: loading the other version, one for each commit between, and one for each file that would
+    come back (a single listing when there are many).
+
+    Args:
+        snapshot: the version to leave, normally the newest.
+        version: the version to bring back.
+        timestamp_ms: or the time, in epoch milliseconds, whose version to bring back.
+
+    Raises:
+        RestoreError: not exactly one of version and timestamp.
+        VersionNotFoundError: the version is not, or no longer, in the log.
+        UnsupportedTableFeatureError: either version cannot be read.
+    """
+    if (version is None) == (timestamp_ms is None):
+        raise RestoreError(
+            "a restore needs a version or a timestamp, and not both", fix="give exactly one of the two"
+        )
+    snapshot.require_readable()
+    target = Snapshot.load(snapshot.store, version=version, timestamp_ms=timestamp_ms, clock=clock)
+    target.require_readable()
+    before, after = _files(snapshot), _files(target)
+    added = tuple(file for key, file in after.items() if key not in before)
+    return RestorePlan(
+        table_id=snapshot.metadata.id,
+        version=snapshot.version,
+        target_version=target.version,
+        target_timestamp_ms=target.timestamp_ms,
+        added=added,
+        removed=tuple(file for key, file in before.items() if key not in after),
+        missing=_missing(snapshot, added),
+        metadata_changes=restored_metadata(snapshot, target) != snapshot.metadata,
+        files_after=len(after),
+        bytes_after=sum(file.size_bytes for file in after.values()),
+        lost_commits=_lost_commits(snapshot, target.version),
+        kept_transactions=_kept_transactions(snapshot, target),
+    )
+
+
+def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
+    """The target's metadata under the table's present identity."""
+    return replace(target.metadata, id=snapshot.metadata.id)
+
+
+def file_keys(files: pa.Table) -> list[tuple[str, str | None]]:
+    """The identity of each live file: its path and its deletion vector."""
+    vectors = files["deletion_vector"].to_pylist()
+    return [
+        (path, None if vector is None else json.dumps(vector, sort_keys=True))
+        for path, vector in zip(files["path"].to_pylist(), vectors, strict=True)
+    ]
+
+
+def _files(snapshot: Snapshot) -> dict[tuple[str, str | None], RestoredFile]:
+    files = snapshot.files.to_table(_COLUMNS)
+    rows = zip(files["size_bytes"].to_pylist(), files["stats"].to_pylist(), strict=True)
+    return {
+        key: RestoredFile(path=key[0], size_bytes=size, rows=_num_records(stats))
+        for key, (size, stats) in zip(file_keys(files), rows, strict=True)
+    }
+
+
+def _num_records(stats: str | None) -> int | None:
+    try:
+        count = json.loads(stats or "{}").get("numRecords")
+    except (ValueError, AttributeError):
+        return None
+    return count if isinstance(count, int) else None
+
+
+def _rows(files: Iterable[RestoredFile]) -> int | None:
+    total = 0
+    for file in files:
+        if file.rows is None:
+            return None
+        total += file.rows
+    return total
+
+
+def _missing(snapshot: Snapshot, added: tuple[RestoredFile, ...]) -> tuple[str, ...]:
+    """Paths of files that are not in the store with the size that the log gives."""
+    store = snapshot.store
+    listed: Mapping[str, int] | None = None
+    if len(added) > _LIST_ABOVE:
+        listed = {info.path: info.size_bytes for info in store.walk()}
+    missing = []
+    for file in added:
+        try:
+            path = resolve_data_path(file.path, root_uri=store.uri)
+            size = store.head(path).size_bytes if listed is None else listed.get(path)
+        except (ObjectNotFoundError, PathEscapeError):
+            size = None
+        if size != file.size_bytes:
+            missing.append(file.path)
+    return tuple(missing)
+
+
+def _lost_commits(snapshot: Snapshot, target_version: int) -> tuple[LostCommit, ...]:
+    undone = snapshot.version - target_version
+    if undone <= 0:
+        return ()
+    return tuple(
+        LostCommit(
+            version=entry.version,
+            operation=entry.commit_info.operation,
+            timestamp_ms=entry.timestamp_ms,
+            user_metadata=entry.commit_info.user_metadata,
+        )
+        for entry in history(snapshot, limit=undone)
+        if entry.version > target_version
+    )
+
+
+def _kept_transactions(snapshot: Snapshot, target: Snapshot) -> tuple[KeptTransaction, ...]:
+    if target.version >= snapshot.version:
+        return ()
+    before = target.transactions
+    return tuple(
+        KeptTransaction(app_id=app_id, version=key.version)
+        for app_id, key in sorted(snapshot.transactions.items())
+        if app_id not in before or before[app_id].version != key.version
+    )
+
+
+def _file_json(file: RestoredFile) -> dict[str, Any]:
+    return {"path": file.path, "size_bytes": file.size_bytes, "rows": file.rows}

@@ -1,0 +1,223 @@
+"""Carrying a vacuum plan out, with a commit before and one after, as delta-spark does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import DeltaError, MaintenanceError
+from delta_core.execution.executor import Executor, JsonObject
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.log.log_path import commit_path
+from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.vacuum.path_identity import listed_key
+from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
+from delta_core.maintenance.vacuum.protected import keys_to_keep
+from delta_core.maintenance.vacuum.task import delete_files
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.transaction import Transaction
+
+_LOGGER = logging.getLogger(__name__)
+
+_FILES_PER_TASK = 250
+_TASKS_PER_CHECK = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumResult:
+    """What a vacuum did.
+
+    Attributes:
+        commits: the versions that record its start and end; empty when there was nothing to do.
+        kept: planned files that were not deleted, because they are needed again or were written anew.
+    """
+
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+    kept: tuple[str, ...] = ()
+    commits: tuple[int, ...] = ()
+    already_applied: bool = False
+
+
+def apply_vacuum(
+    snapshot: Snapshot,
+    plan: VacuumPlan,
+    *,
+    executor: Executor | None = None,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    progress: ProgressReporter = SILENT,
+    clock: Clock = SYSTEM_CLOCK,
+) -> VacuumResult:
+    """Delete the plan's files that still may go.
+
+    What is live is looked up again before the first and between groups of deletions, so a file that a
+    restore brought back stays. The store's time, taken from the start commit, counts where it is behind
+    this machine's. The first failure ends it: what is recorded then is an end with status FAILED.
+
+    Args:
+        snapshot: any version of the plan's table.
+        plan: made by `plan_vacuum`, perhaps in another process.
+        executor: maps deletions; threads of this process when None.
+        properties: provenance and idempotency key; the key is recorded with the end.
+        progress: receives `data.writing` with files done and the commits' events.
+
+    Raises:
+        MaintenanceError: the plan is for another table.
+        UnsupportedTableFeatureError: the table got a feature that is not known.
+        StorageError: the store failed; some files may have been deleted, all of them in the plan.
+    """
+    latest = snapshot.refresh()
+    if latest.metadata.id != plan.table_id:
+        raise MaintenanceError(
+            "the plan is for another table",
+            cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
+            fix="plan again",
+        )
+    latest.require_writable(operation="vacuum the table")
+    if plan.is_empty:
+        return VacuumResult()
+    # A first look before anything is written: what cannot be read ends the vacuum here.
+    _keep(latest, plan)
+    start = _commit_start(latest, plan, replace(properties, txn=None), progress, clock)
+    deletion = _Deletion(
+        plan=plan,
+        executor=executor or InlineExecutor(),
+        progress=progress,
+        cutoff_ms=_cutoff_by_store_time(latest, plan, start.version),
+    )
+    try:
+        latest = deletion.run(latest.refresh())
+    except BaseException:
+        with suppress(DeltaError):
+            _commit_end(latest, "FAILED", deletion, replace(properties, txn=None), progress, clock)
+        raise
+    end = _commit_end(latest, "COMPLETED", deletion, properties, progress, clock)
+    if deletion.kept:
+        _LOGGER.warning("planned files were kept", extra={"files": len(deletion.kept)})
+    return VacuumResult(
+        deleted_files=deletion.deleted_files,
+        deleted_bytes=deletion.deleted_bytes,
+        kept=tuple(sorted(deletion.kept)),
+        commits=(start.version,) if end.already_applied else (start.version, end.version),
+        already_applied=end.already_applied,
+    )
+
+
+class _Deletion:
+    """The deleting itself, and how far it has come."""
+
+    def __init__(
+        self, *, plan: VacuumPlan, executor: Executor, progress: ProgressReporter, cutoff_ms: int
+    ) -> None:
+        self._plan = plan
+        self._executor = executor
+        self._progress = progress
+        self._cutoff_ms = cutoff_ms
+        self.deleted_files = 0
+        self.deleted_bytes = 0
+        self.kept: set[str] = set()
+
+    @property
+    def num_directories(self) -> int:
+        """Directories that were looked through."""
+        return self._plan.num_directories
+
+    def run(self, latest: Snapshot) -> Snapshot:
+        """Delete group by group; returns the newest version seen."""
+        total = len(self._plan.files)
+        done = 0
+        self._progress.emit("data.writing", done=0, total=total)
+        for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
+            latest = latest.refresh()
+            latest.require_writable(operation="vacuum the table")
+            keep = _keep(latest, self._plan)
+            going = [
+                file
+                for file in group
+                if listed_key(file.path) not in keep and file.modified_ms < self._cutoff_ms
+            ]
+            self.kept.update({file.path for file in group} - {file.path for file in going})
+            for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
+                self.deleted_files += result["deleted"]
+                self.deleted_bytes += result["bytes"]
+                self.kept.update(result["kept"])
+            done += len(group)
+            self._progress.emit("data.writing", done=done, total=total)
+        self._progress.emit("data.written", files=self.deleted_files, bytes=self.deleted_bytes)
+        return latest
+
+    def _tasks(self, table_uri: str, files: Sequence[VacuumFile]) -> list[JsonObject]:
+        return [
+            {"table_uri": table_uri, "files": [[f.path, f.size_bytes, f.modified_ms] for f in chunk]}
+            for chunk in _chunks(files, _FILES_PER_TASK)
+        ]
+
+
+def _keep(snapshot: Snapshot, plan: VacuumPlan) -> set[str]:
+    return keys_to_keep(snapshot, cutoff_ms=plan.cutoff_ms, retention_ms=plan.retention.retention_ms)
+
+
+def _chunks(files: Sequence[VacuumFile], size: int) -> Iterator[Sequence[VacuumFile]]:
+    for first in range(0, len(files), size):
+        yield files[first : first + size]
+
+
+def _cutoff_by_store_time(latest: Snapshot, plan: VacuumPlan, start_version: int) -> int:
+    """The plan's cutoff, or an earlier one when the store's clock is behind this machine's."""
+    store_now_ms = latest.store.head(commit_path(start_version)).modified_ms
+    return min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))
+
+
+def _commit_start(
+    latest: Snapshot,
+    plan: VacuumPlan,
+    properties: CommitProperties,
+    progress: ProgressReporter,
+    clock: Clock,
+) -> Committed:
+    transaction = Transaction.begin(
+        latest,
+        operation="VACUUM START",
+        operation_parameters={
+            "retentionCheckEnabled": plan.retention.enforced,
+            "defaultRetentionMillis": latest.properties.deleted_file_retention_ms,
+            "specifiedRetentionMillis": plan.retention.retention_ms if plan.retention.specified else None,
+        },
+        properties=properties,
+        isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+        clock=clock,
+    )
+    transaction.set_metrics({"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.total_bytes})
+    return raise_for_result(commit_with_events(transaction, progress))
+
+
+def _commit_end(
+    latest: Snapshot,
+    status: str,
+    deletion: _Deletion,
+    properties: CommitProperties,
+    progress: ProgressReporter,
+    clock: Clock,
+) -> Committed:
+    transaction = Transaction.begin(
+        latest.refresh(),
+        operation="VACUUM END",
+        operation_parameters={"status": status},
+        properties=properties,
+        isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+        clock=clock,
+    )
+    transaction.set_metrics(
+        {
+            "numDeletedFiles": deletion.deleted_files,
+            "numVacuumedDirectories": deletion.num_directories,
+        }
+    )
+    return raise_for_result(commit_with_events(transaction, progress))

@@ -1,0 +1,45 @@
+"""When a file in the store may be the one that a path in the log means.
+
+Writers differ in how they spell paths. For deleting, a match must be certain to be absent, so every
+spelling that could mean the file counts: ambiguity keeps the file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import unicodedata
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from delta_core.errors import PathEscapeError
+from delta_core.storage.uri import resolve_data_path
+
+
+def protected_keys(raw_log_paths: Iterable[str], *, root_uri: str) -> set[str]:
+    """Keys of every store path that one of the log paths may mean.
+
+    Paths outside the table root have none: nothing outside is ever listed or deleted.
+    """
+    keys: set[str] = set()
+    for raw in raw_log_paths:
+        keys.update(_keys(raw, root_uri))
+    return keys
+
+
+def listed_key(store_path: str) -> str:
+    """The key of a path as the store lists it."""
+    return store_path if store_path.isascii() else unicodedata.normalize("NFC", store_path)
+
+
+def _keys(raw: str, root_uri: str) -> Iterator[str]:
+    try:
+        resolved = resolve_data_path(raw, root_uri=root_uri)
+    except PathEscapeError:
+        return
+    yield listed_key(resolved)
+    if "%" in raw or "//" in raw or "\\" in raw:
+        # A writer that forgot to encode stored the raw spelling; one that encoded twice, the other.
+        for spelling in (raw, unquote(resolved)):
+            normal = posixpath.normpath(spelling.replace("\\", "/")).lstrip("/")
+            if normal not in (".", "..") and not normal.startswith("../"):
+                yield listed_key(normal)

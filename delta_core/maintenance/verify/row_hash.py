@@ -1,0 +1,167 @@
+"""A hash of a multiset of rows: equal for the same rows in any order, in any files. Columnar.
+
+Each value becomes 64 bits, each row a mix of its values, the multiset the sum of its rows modulo 2^64.
+Sums can be added and subtracted, so two versions are compared by the files that they do not share. It
+finds accidents, not forgeries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Hashes = npt.NDArray[np.uint64]
+
+_NULL = np.uint64(0x9E3779B97F4A7C15)
+_BASE = np.uint64(0x100000001B3)
+_MASK = (1 << 64) - 1
+_BASE_INVERSE = np.uint64(pow(0x100000001B3, -1, 1 << 64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowHash:
+    """Count and hash of rows, and per column the hash of its values, so that a difference has a name."""
+
+    rows: int
+    total: int
+    columns: tuple[tuple[str, int], ...]
+
+    def minus(self, other: RowHash) -> RowHash:
+        """What is left when the other rows are taken away; all zero when they are the same."""
+        theirs = dict(other.columns)
+        return RowHash(
+            rows=self.rows - other.rows,
+            total=(self.total - other.total) & _MASK,
+            columns=tuple((name, (value - theirs.get(name, 0)) & _MASK) for name, value in self.columns),
+        )
+
+    @property
+    def is_zero(self) -> bool:
+        """True when nothing is left."""
+        return self.rows == 0 and self.total == 0
+
+
+def hash_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> RowHash:
+    """The hash of all rows of the batches, over the named columns."""
+    ordered = tuple(names)
+    rows = total = 0
+    sums = dict.fromkeys(ordered, 0)
+    for batch in batches:
+        combined = np.zeros(batch.num_rows, dtype=np.uint64)
+        for position, name in enumerate(ordered):
+            values = hash_array(batch.column(name))
+            sums[name] = (sums[name] + _sum(values)) & _MASK
+            combined = _mix(combined * _BASE + values + np.uint64(position))
+        rows += batch.num_rows
+        total = (total + _sum(combined)) & _MASK
+    return RowHash(rows=rows, total=total, columns=tuple(sums.items()))
+
+
+def hash_array(array: pa.Array) -> Hashes:
+    """64 bits for each value; the same for equal values, also in different arrays of one type."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return hash_array(array.dictionary_decode())
+    if pa.types.is_null(kind):
+        return np.full(len(array), _NULL)
+    if pa.types.is_struct(kind):
+        hashes = np.zeros(len(array), dtype=np.uint64)
+        for child in array.flatten():
+            hashes = _mix(hashes * _BASE + hash_array(child))
+    elif pa.types.is_map(kind):
+        keys, items = _children(array, array.keys), _children(array, array.items)
+        hashes = _segments(_mix(hash_array(keys) * _BASE + hash_array(items)), _offsets(array))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        hashes = _segments(hash_array(_children(array, array.values)), _offsets(array))
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        hashes = _texts(array)
+    else:
+        hashes = _fixed(array)
+    if array.null_count:
+        hashes = np.where(pc.is_null(array).to_numpy(zero_copy_only=False), _NULL, hashes)
+    return hashes
+
+
+def _fixed(array: pa.Array) -> Hashes:
+    """Values of a fixed width, by their bits; every NaN is one value, and so are the two zeros."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return _mix(array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64))
+    if pa.types.is_decimal(kind):
+        words = kind.bit_width // 64
+        width = kind.bit_width // 8
+        raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)
+        start = array.offset * width
+        halves = raw[start : start + len(array) * width].view(np.uint64).reshape(len(array), words)
+        hashes = np.zeros(len(array), dtype=np.uint64)
+        for word in range(words):
+            hashes = _mix(hashes * _BASE + halves[:, word])
+        return hashes
+    if pa.types.is_floating(kind):
+        numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
+        return _mix(numbers.view(np.uint64))
+    if kind.bit_width == 32 and not pa.types.is_integer(kind):
+        array = array.cast(pa.int32())
+    elif not pa.types.is_integer(kind):
+        array = array.cast(pa.int64())
+    return _mix(array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+
+
+def _texts(array: pa.Array) -> Hashes:
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
+    data = array.buffers()[2]
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)[first:last]
+    return _segments(content.astype(np.uint64) + np.uint64(1), offsets.astype(np.int64) - first)
+
+
+def _offsets(array: Any) -> npt.NDArray[np.int64]:
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    return offsets - offsets[0] if len(offsets) else np.zeros(1, np.int64)
+
+
+def _children(array: Any, values: pa.Array) -> pa.Array:
+    """The children that the array's own slice covers."""
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[len(array)].as_py()
+    return values.slice(first, last - first)
+
+
+def _segments(values: Hashes, offsets: npt.NDArray[np.int64]) -> Hashes:
+    """For each segment a polynomial in its elements, by one prefix sum over all of them.
+
+    The prefix sum weighs an element by the power of its absolute position; multiplying with the
+    inverse power of the segment's start makes the result depend on the segment alone.
+    """
+    powers = _powers(len(values) + 1)
+    prefix = np.zeros(len(values) + 1, dtype=np.uint64)
+    np.cumsum(values * powers[:-1], out=prefix[1:])
+    starts, ends = offsets[:-1], offsets[1:]
+    inverse = _powers(len(values) + 1, base=_BASE_INVERSE)
+    lengths = (ends - starts).astype(np.uint64)
+    return _mix((prefix[ends] - prefix[starts]) * inverse[starts] + lengths)
+
+
+def _powers(count: int, *, base: np.uint64 = _BASE) -> Hashes:
+    powers = np.full(count, base, dtype=np.uint64)
+    powers[0] = 1
+    result: Hashes = np.cumprod(powers, dtype=np.uint64)
+    return result
+
+
+def _mix(values: Hashes) -> Hashes:
+    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _sum(values: Hashes) -> int:
+    return int(np.sum(values, dtype=np.uint64)) if len(values) else 0

@@ -1,0 +1,90 @@
+"""What a policy file may say. Each section is optional; what is left out comes from the level below."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from delta_core.maintenance.observe import MaintenanceRules
+from delta_core.table_features.table_properties import parse_bytes
+
+
+def _bytes(value: Any) -> Any:
+    return parse_bytes(value) if isinstance(value, str) else value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
+"""A size: a number of bytes, or text such as `128mb`."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CompactionPolicy(_Section):
+    """When and how small files are put together."""
+
+    enabled: bool = True
+    target_size_bytes: Bytes | None = None
+    min_small_files: Annotated[int, Field(ge=1)] = 16
+
+
+class CheckpointPolicy(_Section):
+    """When a checkpoint is written; without an interval the table's own counts."""
+
+    enabled: bool = True
+    interval: Annotated[int, Field(ge=1)] | None = None
+
+
+class VacuumPolicy(_Section):
+    """When unneeded files are deleted, and whether that is only planned."""
+
+    enabled: bool = True
+    retention_hours: Annotated[float, Field(ge=0)] | None = None
+    dry_run: bool = True
+    min_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=0)] = 64 << 20
+    max_age_hours: Annotated[float, Field(gt=0)] = 168.0
+
+
+class MaintenancePolicy(_Section):
+    """Everything that can be set for a table, for a pattern, or as a default."""
+
+    compaction: CompactionPolicy = CompactionPolicy()
+    checkpoint: CheckpointPolicy = CheckpointPolicy()
+    vacuum: VacuumPolicy = VacuumPolicy()
+    schedule: str | None = None
+
+    def rules(self) -> MaintenanceRules:
+        """The policy in the form in which a `plan` job takes it."""
+        return MaintenanceRules(
+            compaction_enabled=self.compaction.enabled,
+            compaction_min_small_files=self.compaction.min_small_files,
+            compaction_target_size_bytes=self.compaction.target_size_bytes,
+            checkpoint_enabled=self.checkpoint.enabled,
+            checkpoint_interval=self.checkpoint.interval,
+            vacuum_enabled=self.vacuum.enabled,
+            vacuum_retention_hours=self.vacuum.retention_hours,
+            vacuum_min_bytes=self.vacuum.min_bytes,
+            vacuum_max_age_hours=self.vacuum.max_age_hours,
+        )
+
+
+class PatternPolicy(MaintenancePolicy):
+    """Settings for every table whose name or URI matches a shell pattern."""
+
+    match: Annotated[str, Field(min_length=1)]
+
+
+class TablePolicy(MaintenancePolicy):
+    """Settings for one table."""
+
+    uri: Annotated[str, Field(min_length=1)]
+
+
+class PolicyFile(_Section):
+    """A whole file: `defaults`, then `patterns` in order, then `tables` by name."""
+
+    defaults: MaintenancePolicy = MaintenancePolicy()
+    patterns: tuple[PatternPolicy, ...] = ()
+    tables: dict[str, TablePolicy] = {}

@@ -1,0 +1,132 @@
+"""Which policy holds for a table: defaults, then matching patterns in order, then the table's own entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.maintenance.observe import MaintenanceRules
+from delta_core.policies.load import Policies
+from delta_core.policies.model import (
+    CheckpointPolicy,
+    CompactionPolicy,
+    MaintenancePolicy,
+    VacuumPolicy,
+)
+from delta_core.storage.uri import canonical_table_uri
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedPolicy:
+    """The policy of one table.
+
+    Attributes:
+        name: its name in the file; the URI for a table without an entry.
+        sources: for each key that the file sets, the level that won: `defaults`, `patterns[0]`, `tables.x`.
+    """
+
+    name: str
+    uri: str
+    policy: MaintenancePolicy
+    sources: Mapping[str, str] = field(hash=False)
+
+    @property
+    def schedule(self) -> str | None:
+        """When maintenance runs; None leaves it to the caller."""
+        return self.policy.schedule
+
+    @property
+    def compaction(self) -> CompactionPolicy:
+        """The compaction section."""
+        return self.policy.compaction
+
+    @property
+    def checkpoint(self) -> CheckpointPolicy:
+        """The checkpoint section."""
+        return self.policy.checkpoint
+
+    @property
+    def vacuum(self) -> VacuumPolicy:
+        """The vacuum section."""
+        return self.policy.vacuum
+
+    def rules(self) -> MaintenanceRules:
+        """The policy in the form in which a `plan` job takes it."""
+        return self.policy.rules()
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as a JSON object."""
+        return {
+            "name": self.name,
+            "uri": self.uri,
+            "policy": self.policy.model_dump(mode="json"),
+            "rules": self.rules().to_json(),
+            "sources": dict(self.sources),
+        }
+
+
+def resolve(policies: Policies, table: str) -> ResolvedPolicy:
+    """The policy for a table, by its name in the file or by its URI. Pure.
+
+    A table without an entry has the defaults and what matches its URI.
+
+    Raises:
+        ConfigurationError: settings of several levels do not go together.
+    """
+    name, uri = _identify(policies, table)
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    _merge(merged, policies.document.get("defaults") or {}, "defaults", sources)
+    for index, pattern in enumerate(policies.document.get("patterns") or ()):
+        if any(fnmatchcase(candidate, pattern["match"]) for candidate in (name, uri)):
+            said = {key: value for key, value in pattern.items() if key != "match"}
+            _merge(merged, said, f"patterns[{index}]", sources)
+    own = (policies.document.get("tables") or {}).get(name) or {}
+    said = {key: value for key, value in own.items() if key != "uri"}
+    _merge(merged, said, f"tables.{name}", sources)
+    try:
+        policy = MaintenancePolicy.model_validate(merged)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"the settings for {name!r} in {policies.source!r} do not go together", cause=str(error)
+        ) from error
+    return ResolvedPolicy(name=name, uri=uri, policy=policy, sources=sources)
+
+
+def resolve_all(policies: Policies) -> tuple[ResolvedPolicy, ...]:
+    """The policy of every table that has an entry, in the file's order."""
+    return tuple(resolve(policies, name) for name in policies.table_names)
+
+
+def _identify(policies: Policies, table: str) -> tuple[str, str]:
+    entry = policies.model.tables.get(table)
+    if entry is not None:
+        return table, entry.uri
+    wanted = _canonical(table)
+    for name, candidate in policies.model.tables.items():
+        if _canonical(candidate.uri) == wanted:
+            return name, candidate.uri
+    return table, table
+
+
+def _canonical(uri: str) -> str:
+    try:
+        return canonical_table_uri(uri)
+    except InvalidUriError:
+        return uri.rstrip("/")
+
+
+def _merge(
+    target: dict[str, Any], said: Mapping[str, Any], source: str, sources: dict[str, str], prefix: str = ""
+) -> None:
+    for key, value in said.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            section = target.setdefault(key, {})
+            _merge(section, value, source, sources, f"{path}.")
+        elif value is not None or prefix:
+            target[key] = value
+            sources[path] = source

@@ -1,0 +1,1 @@
+"""Columnar reconciliation of log actions into a table's state."""

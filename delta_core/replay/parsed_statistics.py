@@ -1,0 +1,72 @@
+"""Statistics that a checkpoint holds as columns, as the JSON text that commits hold.
+
+PROTOCOL.md, "Per-file Statistics" and "Checkpoint Schema" (`stats_parsed`). What JSON cannot say (NaN,
+infinities) is left out: a missing bound skips nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def statistics_to_json(values: pa.StructArray) -> pa.Array:
+    """One JSON text per row; null where the row has no statistics."""
+    rows = _without_nanoseconds(values).to_pylist()
+    return pa.array([None if row is None else _text(row) for row in rows], pa.string())
+
+
+def _text(row: dict[str, Any]) -> str:
+    return b"".join(_encode(_pruned(row))).decode()
+
+
+def _pruned(value: Any) -> Any:
+    """Without nulls and what JSON has no form for; numbers stay exact."""
+    if isinstance(value, dict):
+        found = {name: _pruned(item) for name, item in value.items()}
+        return {name: item for name, item in found.items() if item is not None}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return value.isoformat(timespec="microseconds")
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, (int, str, bool, Decimal)) else None
+
+
+def _encode(value: Any) -> list[bytes]:
+    # A decimal is written digit by digit; as a float it would lose some.
+    if isinstance(value, dict):
+        parts = [b"{"]
+        for position, (name, item) in enumerate(value.items()):
+            parts.append((b"," if position else b"") + orjson.dumps(name) + b":")
+            parts.extend(_encode(item))
+        return [*parts, b"}"]
+    if isinstance(value, Decimal):
+        return [format(value, "f").encode()]
+    return [orjson.dumps(value)]
+
+
+def _without_nanoseconds(values: pa.StructArray) -> pa.StructArray:
+    """Without times in nanoseconds: they come from INT96, where far years wrap around to wrong ones."""
+    fields, children = [], []
+    for index in range(values.type.num_fields):
+        item = values.type.field(index)
+        if pa.types.is_timestamp(item.type) and item.type.unit == "ns":
+            continue
+        child = pc.struct_field(values, index)
+        if pa.types.is_struct(item.type):
+            child = _without_nanoseconds(child)
+        children.append(child)
+        fields.append(pa.field(item.name, child.type))
+    if not fields:
+        return pa.array([None if row is None else {} for row in values.to_pylist()], pa.struct([]))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(values))

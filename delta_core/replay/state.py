@@ -1,0 +1,183 @@
+"""A table's state at a version: the checkpoint's columns and what later commits changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TOMBSTONE_SCHEMA
+from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
+from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
+from delta_core.replay.file_chunk import CheckpointChunk, deletion_vectors, plain_map
+from delta_core.replay.live_files import LiveFiles, matching_rows, path_spellings
+from delta_core.replay.tail import Fields, FileKey, Tail, tombstone_batch
+
+_REMOVE_LEAVES = {
+    "path": "path",
+    "deletion_timestamp_ms": "deletionTimestamp",
+    "partition_values": "partitionValues",
+    "size_bytes": "size",
+    "deletion_vector": "deletionVector",
+    "extended_file_metadata": "extendedFileMetadata",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstones:
+    """Removed files: those of a checkpoint, read when asked, and those of later commits."""
+
+    checkpoint: CheckpointReader | None = None
+    touched: frozenset[FileKey] = frozenset()
+    removes: Mapping[FileKey, Fields] = field(default_factory=dict)
+
+    def apply(self, tail: Tail) -> Tombstones:
+        """The tombstones after some more commits."""
+        removes = {key: value for key, value in self.removes.items() if key not in tail.adds}
+        return Tombstones(
+            checkpoint=self.checkpoint,
+            touched=self.touched.union(tail.adds, tail.removes),
+            removes={**removes, **tail.removes},
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All of them, expired ones included, as batches of TOMBSTONE_SCHEMA.
+
+        Raises:
+            CorruptLogError: the checkpoint cannot be decoded.
+        """
+        keys = set(self.touched)
+        spellings = path_spellings(keys)
+        for part in self.checkpoint.parts if self.checkpoint is not None else ():
+            for group in part.row_groups_with("remove"):
+                batch = _removes_of(part, group)
+                if keys and batch.num_rows:
+                    gone, _ = matching_rows(
+                        batch.column("path"), batch.column("deletion_vector"), keys, spellings
+                    )
+                    kept = np.ones(batch.num_rows, dtype=np.bool_)
+                    kept[gone] = False
+                    batch = batch.filter(pa.array(kept))
+                if batch.num_rows:
+                    yield batch
+        if self.removes:
+            yield tombstone_batch(self.removes.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayState:
+    """Everything that a version consists of. `domain_metadata` holds no tombstones."""
+
+    protocol: Protocol
+    metadata: Metadata
+    transactions: Mapping[str, SetTransaction]
+    domain_metadata: Mapping[str, DomainMetadata]
+    files: LiveFiles
+    tombstones: Tombstones
+
+    def apply(self, tail: Tail) -> ReplayState:
+        """The state after some more commits."""
+        return ReplayState(
+            protocol=tail.protocol or self.protocol,
+            metadata=tail.metadata or self.metadata,
+            transactions={**self.transactions, **tail.transactions},
+            domain_metadata=_live_domains({**self.domain_metadata, **tail.domain_metadata}),
+            files=self.files.apply(tail),
+            tombstones=self.tombstones.apply(tail),
+        )
+
+
+def build_state(
+    *, checkpoint: CheckpointReader | None, tail: Tail, protocol: Protocol, metadata: Metadata
+) -> ReplayState:
+    """The state of a checkpoint (or of an empty table) and the commits after it.
+
+    Raises:
+        CorruptLogError: the checkpoint cannot be decoded.
+    """
+    base = ReplayState(
+        protocol=protocol,
+        metadata=metadata,
+        transactions=checkpoint_transactions(checkpoint),
+        domain_metadata=checkpoint_domains(checkpoint),
+        files=LiveFiles.of_chunks(_file_chunks(checkpoint)),
+        tombstones=Tombstones(checkpoint=checkpoint),
+    )
+    return base.apply(tail)
+
+
+def checkpoint_protocol_and_metadata(
+    checkpoint: CheckpointReader,
+) -> tuple[Protocol | None, Metadata | None]:
+    """The two from a checkpoint; reads only the row groups that hold them.
+
+    Raises:
+        CorruptLogError: damaged, or two of one kind.
+    """
+    found = {kind: list(checkpoint.actions(kind)) for kind in ("protocol", "metaData")}
+    for kind, rows in found.items():
+        if len(rows) > 1:
+            raise damaged_checkpoint(checkpoint.files.names[0], f"it holds {len(rows)} {kind!r} actions")
+    protocol, metadata = found["protocol"], found["metaData"]
+    return (
+        protocol_from_json(protocol[0]) if protocol else None,
+        metadata_from_json(metadata[0]) if metadata else None,
+    )
+
+
+def checkpoint_transactions(checkpoint: CheckpointReader | None) -> dict[str, SetTransaction]:
+    """The application transactions in a checkpoint, by application id."""
+    if checkpoint is None:
+        return {}
+    actions = (action_from_json("txn", fields) for fields in checkpoint.actions("txn"))
+    return {action.app_id: action for action in actions if isinstance(action, SetTransaction)}
+
+
+def checkpoint_domains(checkpoint: CheckpointReader | None) -> dict[str, DomainMetadata]:
+    """The domain metadata in a checkpoint, by domain."""
+    if checkpoint is None:
+        return {}
+    actions = (action_from_json("domainMetadata", fields) for fields in checkpoint.actions("domainMetadata"))
+    return _live_domains({action.domain: action for action in actions if isinstance(action, DomainMetadata)})
+
+
+def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    return {name: domain for name, domain in domains.items() if not domain.removed}
+
+
+def _file_chunks(checkpoint: CheckpointReader | None) -> Iterator[CheckpointChunk]:
+    parts = () if checkpoint is None else checkpoint.parts
+    return chain.from_iterable(
+        (CheckpointChunk(part, group) for group in part.row_groups_with("add")) for part in parts
+    )
+
+
+def _removes_of(part: CheckpointPart, group: int) -> pa.RecordBatch:
+    present = {name: leaf for name, leaf in _REMOVE_LEAVES.items() if part.has(f"remove.{leaf}")}
+    rows = part.read(group, "remove", list(present.values()))
+    try:
+        rows.validate(full=True)
+        rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
+        columns = [
+            _remove_column(rows, present[item.name], item.type)
+            if item.name in present
+            else pa.nulls(len(rows), item.type)
+            for item in TOMBSTONE_SCHEMA
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=TOMBSTONE_SCHEMA)
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise damaged_checkpoint(part.path, f"remove: {error}") from error
+
+
+def _remove_column(rows: pa.StructArray, leaf: str, wanted: pa.DataType) -> pa.Array:
+    values = pc.struct_field(rows, leaf)
+    if wanted == DELETION_VECTOR_TYPE:
+        return deletion_vectors(values)
+    if wanted == STRING_MAP:
+        return plain_map(values)
+    return values if values.type == wanted else values.cast(wanted)

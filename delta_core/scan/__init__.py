@@ -1,0 +1,1 @@
+"""Which files a query needs, and the rows in them."""

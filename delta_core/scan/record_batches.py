@@ -1,0 +1,264 @@
+"""Rows of data files as Arrow batches in the table's schema.
+
+A file may be older than the schema: columns that it lacks are null, narrower types are widened, columns
+are found by name. Row groups whose footer rules the predicate out are not decoded. Pages with a checksum
+are checked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError, SchemaError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.columns import referenced_columns, referenced_names
+from delta_core.expressions.evaluate import filter_rows
+from delta_core.expressions.skipping import ColumnStats, StatsColumns, may_match
+from delta_core.expressions.typing import find_column
+from delta_core.scan.footer_statistics import footer_leaf, footer_positions
+from delta_core.scan.statistics import has_bounds
+from delta_core.schema.arrow import field_to_arrow, type_to_arrow
+from delta_core.schema.conversion import convert_array, floor_to_microseconds
+from delta_core.schema.partition_values import parse_column
+from delta_core.schema.types import (
+    VOID,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
+from delta_core.storage.log_store import LogStore
+
+DEFAULT_BATCH_ROWS = 131_072
+
+
+def read_file(
+    store: LogStore,
+    path: str,
+    *,
+    schema: StructType,
+    columns: Sequence[str] | None = None,
+    predicate: Expression | None = None,
+    partition_values: Mapping[str, str | None] | None = None,
+    partition_columns: Sequence[str] = (),
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one data file, in batches; memory is bounded by one row group.
+
+    Only the columns asked for, and those that the predicate names, are decoded.
+
+    Args:
+        store: the table's store.
+        path: relative to the table root and decoded, as `resolve_data_path` gives it.
+        schema: the table's schema; the batches have its types.
+        columns: columns of `schema` to return, in this order; None is all.
+        predicate: resolved against `schema`; only rows for which it is true are returned.
+        partition_values: the file's, as in the log.
+        partition_columns: the table's partition columns, whose values are not in the file.
+        batch_rows: at most so many rows per batch.
+
+    Raises:
+        MissingDataFileError: the file is not in the store.
+        InvalidTableError: the file is not Parquet, or has a column that does not fit the schema.
+        ExpressionError: the predicate fails on a row.
+    """
+    reader = FileReader(
+        schema=schema,
+        columns=columns,
+        predicate=predicate,
+        partition_columns=partition_columns,
+        batch_rows=batch_rows,
+    )
+    return reader.read(store, path, partition_values or {})
+
+
+class FileReader:
+    """What to read from each of many files: worked out once, used per file, safe to share by threads."""
+
+    def __init__(
+        self,
+        *,
+        schema: StructType,
+        columns: Sequence[str] | None = None,
+        predicate: Expression | None = None,
+        partition_columns: Sequence[str] = (),
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> None:
+        self._predicate = predicate
+        self._batch_rows = batch_rows
+        self._output = output_fields(schema, columns)
+        needed = {field.name for field in self._output}
+        if predicate is not None:
+            needed |= referenced_names(predicate)
+        partitions = {name.casefold() for name in partition_columns}
+        wanted = [field for field in schema if field.name in needed]
+        self._partition_fields = [field for field in wanted if field.name.casefold() in partitions]
+        self._file_fields = [field for field in wanted if field.name.casefold() not in partitions]
+        self._schema = schema
+        self.arrow_schema = pa.schema([field_to_arrow(field) for field in self._output])
+        """The schema of the batches."""
+
+    def read(
+        self, store: LogStore, path: str, partition_values: Mapping[str, str | None]
+    ) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one file; see `read_file`."""
+        try:
+            source = store.open_input(path)
+        except ObjectNotFoundError as error:
+            raise MissingDataFileError(
+                f"The data file {path} is missing",
+                cause="The log lists it, but the store does not have it",
+                fix="Restore the file, or repair the table so that the log no longer lists it",
+            ) from error
+        with source:
+            try:
+                file = pq.ParquetFile(
+                    source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+                )
+                yield from self._read_open(file, path, partition_values)
+            except (pa.ArrowException, OSError) as error:
+                raise InvalidTableError(
+                    f"The data file {path} cannot be read",
+                    cause=str(error),
+                    fix="Restore the file from a backup, or restore a version that does not use it",
+                ) from error
+
+    def _read_open(
+        self, file: pq.ParquetFile, path: str, partition_values: Mapping[str, str | None]
+    ) -> Iterator[pa.RecordBatch]:
+        constants = self._constants(partition_values)
+        row_groups = self._row_groups(file.metadata, constants)
+        if not row_groups:
+            return
+        present = {name.casefold(): name for name in file.schema_arrow.names}
+        names = [present[f.name.casefold()] for f in self._file_fields if f.name.casefold() in present]
+        if not names:
+            rows = sum(file.metadata.row_group(group).num_rows for group in row_groups)
+            for start in range(0, rows, self._batch_rows):
+                yield from self._finish({}, min(self._batch_rows, rows - start), constants, path)
+            return
+        for batch in file.iter_batches(batch_size=self._batch_rows, row_groups=row_groups, columns=names):
+            arrays = {name.casefold(): batch.column(index) for index, name in enumerate(batch.schema.names)}
+            yield from self._finish(arrays, batch.num_rows, constants, path)
+
+    def _constants(self, partition_values: Mapping[str, str | None]) -> dict[str, pa.Scalar]:
+        by_name = {name.casefold(): text for name, text in partition_values.items()}
+        return {
+            field.name: parse_column(
+                pa.array([by_name.get(field.name.casefold())], pa.string()), field.data_type
+            )[0]
+            for field in self._partition_fields
+        }
+
+    def _finish(
+        self, arrays: Mapping[str, pa.Array], num_rows: int, constants: Mapping[str, pa.Scalar], path: str
+    ) -> Iterator[pa.RecordBatch]:
+        if num_rows == 0:
+            return
+        columns: dict[str, pa.Array] = {}
+        for field in self._file_fields:
+            array = arrays.get(field.name.casefold())
+            columns[field.name] = (
+                pa.nulls(num_rows, type_to_arrow(field.data_type))
+                if array is None
+                else _aligned(array, field, path)
+            )
+        for name, value in constants.items():
+            columns[name] = pa.repeat(value, num_rows)
+        if self._predicate is not None:
+            needed = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+            needed = filter_rows(self._predicate, needed)
+            num_rows = needed.num_rows
+            columns = dict(zip(needed.schema.names, needed.columns, strict=True))
+        if num_rows:
+            yield self._batch(columns, num_rows)
+
+    def _batch(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.RecordBatch:
+        if not self._output:
+            # A batch without columns keeps its number of rows only this way.
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
+        arrays = [columns[field.name] for field in self._output]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+
+    def _row_groups(self, metadata: pq.FileMetaData, constants: Mapping[str, pa.Scalar]) -> list[int]:
+        """The row groups that may hold matching rows."""
+        groups = list(range(metadata.num_row_groups))
+        if self._predicate is None or not groups:
+            return groups
+        positions = footer_positions(metadata)
+        columns: dict[tuple[str, ...], ColumnStats] = {}
+        for referenced in referenced_columns(self._predicate):
+            if referenced[0] in constants:
+                continue
+            path, data_type = find_column(referenced, self._schema)
+            position = positions.get(".".join(path).casefold(), -1)
+            if position < 0 or isinstance(data_type, StructType | ArrayType | MapType) or data_type == VOID:
+                continue
+            found = [footer_leaf(metadata, group, position, data_type) for group in groups]
+            target = type_to_arrow(data_type)
+            bounds = [
+                _bound_array([getattr(leaf, side) for leaf in found], target)
+                if has_bounds(data_type)
+                else None
+                for side in ("minimum", "maximum")
+            ]
+            columns[path] = ColumnStats(
+                minimum=bounds[0],
+                maximum=bounds[1],
+                null_count=pa.array([leaf.null_count for leaf in found], pa.int64()),
+            )
+        partitions = pa.table({name: pa.repeat(value, len(groups)) for name, value in constants.items()})
+        stats = StatsColumns(
+            num_files=len(groups),
+            num_records=pa.array([metadata.row_group(group).num_rows for group in groups], pa.int64()),
+            columns=columns,
+            partitions=partitions if constants else None,
+        )
+        return [int(group) for group in np.flatnonzero(may_match(self._predicate, stats))]
+
+
+def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[StructField]:
+    """The fields of the columns asked for, by name without case, in the order asked for.
+
+    Raises:
+        SchemaError: no such column.
+    """
+    if columns is None:
+        return list(schema.fields)
+    fields = []
+    for name in columns:
+        field = schema.find(name)
+        if field is None:
+            raise SchemaError(
+                f"Column {name} does not exist",
+                cause=f"The table has {', '.join(schema.names)}",
+                fix="Ask for columns that the table has",
+            )
+        fields.append(field)
+    return fields
+
+
+def _aligned(array: pa.Array, field: StructField, path: str) -> pa.Array:
+    target = type_to_arrow(field.data_type)
+    if array.type == target:
+        return array
+    try:
+        return convert_array(floor_to_microseconds(array), target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidTableError(
+            f"Column {field.name} of the data file {path} has type {array.type}, the table {field.data_type}",
+            cause=str(error),
+            fix="Restore a version whose files have the table's types, or rewrite the file",
+        ) from error
+
+
+def _bound_array(values: list[object], target: pa.DataType) -> pa.Array | None:
+    try:
+        return pa.array(values, target)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        # A file may hold another type than the schema; its bounds are then of no use.
+        return None

@@ -1,0 +1,152 @@
+"""A query on one version of a table: which files it needs, and the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import pyarrow as pa
+
+from delta_core.expressions.ast import TRUE, Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.typing import resolve_predicate
+from delta_core.replay.live_files import LiveFiles
+from delta_core.scan.data_skipping import prune_by_partitions, prune_by_statistics
+from delta_core.scan.partition_pruning import split_by_partition_columns
+from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
+from delta_core.scan.report import ScanReport
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import resolve_data_path
+
+_MAX_READERS = 8
+_FILES_PER_BATCH = 1024
+
+
+class Scan:
+    """The rows of a snapshot for which a predicate is true, some columns of them.
+
+    Immutable. Making one loads the list of live files, since what they are decides whether the rows can
+    be read at all; no data file is read until asked for, and pruning happens once.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        predicate: Expression | str | None = None,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> None:
+        """Set up the scan.
+
+        Args:
+            snapshot: the version to read.
+            predicate: Spark SQL text or an expression; None is every row.
+            columns: names in the order wanted; None is all, in schema order.
+            batch_rows: at most so many rows per batch.
+
+        Raises:
+            ExpressionError: the predicate is invalid or does not fit the schema.
+            SchemaError: a column does not exist.
+            UnsupportedTableFeatureError: the table cannot be read.
+            CorruptLogError: a file has a deletion vector that the protocol does not allow for.
+        """
+        snapshot.require_readable()
+        self._snapshot = snapshot
+        schema = snapshot.schema
+        if isinstance(predicate, str):
+            self._predicate = parse_predicate(predicate, schema)
+        else:
+            self._predicate = TRUE if predicate is None else resolve_predicate(predicate, schema)
+        self._partition_columns = canonical_names(schema, snapshot.partition_columns)
+        # In the files that are left, every row satisfies the conjuncts on partition columns alone.
+        _, residual = split_by_partition_columns(self._predicate, self._partition_columns)
+        self._reader = FileReader(
+            schema=schema,
+            columns=columns,
+            predicate=None if residual == TRUE else residual,
+            partition_columns=self._partition_columns,
+            batch_rows=batch_rows,
+        )
+
+    @property
+    def predicate(self) -> Expression:
+        """The predicate, resolved; TRUE when there is none."""
+        return self._predicate
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self._reader.arrow_schema
+
+    @cached_property
+    def live_files(self) -> LiveFiles:
+        """The files that may hold matching rows, still as shared columns."""
+        return prune_by_statistics(
+            self._after_partitions, self._predicate, self._snapshot.schema, self._partition_columns
+        )
+
+    @cached_property
+    def report(self) -> ScanReport:
+        """What pruning achieved. Reads no data file."""
+        everything = self._snapshot.files
+        return ScanReport(
+            files_total=everything.num_files,
+            files_after_partitions=self._after_partitions.num_files,
+            files_after_statistics=self.live_files.num_files,
+            bytes_total=everything.total_bytes,
+            bytes_selected=self.live_files.total_bytes,
+        )
+
+    def files(self) -> pa.Table:
+        """The files that may hold matching rows, with LIVE_FILE_SCHEMA. Reads no data file."""
+        return self.live_files.to_table()
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The matching rows, file by file, never more than one row group in memory.
+
+        Raises:
+            MissingDataFileError: a file is gone.
+            InvalidTableError: a file cannot be read.
+            ExpressionError: the predicate fails on a row.
+        """
+        for path, partition_values in self._sources():
+            yield from self._reader.read(self._snapshot.store, path, partition_values)
+
+    def to_table(self) -> pa.Table:
+        """The matching rows as one table. Files are read side by side; raises as `to_batches`."""
+        sources = list(self._sources())
+        workers = min(len(sources), os.cpu_count() or 1, _MAX_READERS)
+        if workers <= 1:
+            return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            parts = list(pool.map(self._read_whole, sources))
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=self.schema)
+
+    @cached_property
+    def _after_partitions(self) -> LiveFiles:
+        return prune_by_partitions(
+            self._snapshot.files, self._predicate, self._snapshot.schema, self._partition_columns
+        )
+
+    def _read_whole(self, source: tuple[str, dict[str, str | None]]) -> list[pa.RecordBatch]:
+        path, partition_values = source
+        return list(self._reader.read(self._snapshot.store, path, partition_values))
+
+    def _sources(self) -> Iterator[tuple[str, dict[str, str | None]]]:
+        root_uri = self._snapshot.store.uri
+        for batch in self.live_files.batches(["path", "partition_values"]):
+            for start in range(0, batch.num_rows, _FILES_PER_BATCH):
+                part = batch.slice(start, _FILES_PER_BATCH)
+                paths, values = part.column("path").to_pylist(), part.column("partition_values").to_pylist()
+                for path, pairs in zip(paths, values, strict=True):
+                    yield resolve_data_path(path, root_uri=root_uri), dict(pairs or ())
+
+
+def canonical_names(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
+    """The names as the schema spells them; those it lacks stay as they are."""
+    fields = ((name, schema.find(name)) for name in names)
+    return tuple(name if field is None else field.name for name, field in fields)

@@ -1,0 +1,333 @@
+"""File statistics from JSON text to columns, only those that a predicate names.
+
+The texts are joined to lines and read by Arrow in one go. Where that cannot be trusted to give one row
+per file - a damaged text, a value of an unexpected form - each text of the batch is read by itself, and
+what does not make sense becomes unknown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from delta_core.expressions.skipping import ColumnStats
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.partition_values import parse_timestamp, rescale
+from delta_core.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+
+_BATCH_ROWS = 131_072
+_BATCH_BYTES = 256 << 20
+_FLOATING = (FLOAT, DOUBLE)
+_INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
+_BOUNDED = (*_FLOATING, *_INTEGRAL, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
+_UNZONED = r"T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?$"
+# Writers cut timestamps down to milliseconds, so a maximum may be too small by less than one.
+_TRUNCATION = dt.timedelta(milliseconds=1)
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedStatistics:
+    """Statistics as columns, one entry per file; null is unknown."""
+
+    num_records: pa.Array
+    columns: Mapping[Path, ColumnStats]
+
+
+def parse_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+    """The statistics of some columns from their JSON texts (PROTOCOL.md, "Per-file Statistics").
+
+    Args:
+        texts: one text per file; null where a file has none.
+        leaves: the columns wanted, by their path in the files, with their types. Types without
+            minimum and maximum give null counts alone.
+
+    Returns:
+        Bounds in the columns' types. The maximum of a timestamp is raised by a millisecond; that of a
+        floating-point column is unknown unless the statistics say that there is no NaN.
+    """
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    parts = [_parse_batch(batch, leaves) for chunk in chunks for batch in _batches(chunk)]
+    if not parts:
+        parts = [_parse_batch(pa.array([], pa.string()), leaves)]
+    return ParsedStatistics(
+        num_records=_concat(part.num_records for part in parts),
+        columns={
+            path: ColumnStats(
+                minimum=_concat(part.columns[path].minimum for part in parts),
+                maximum=_concat(part.columns[path].maximum for part in parts),
+                null_count=_concat(part.columns[path].null_count for part in parts),
+            )
+            for path in leaves
+        },
+    )
+
+
+def has_bounds(data_type: DataType) -> bool:
+    """Whether statistics of the type have a minimum and a maximum that are understood."""
+    return isinstance(data_type, DecimalType) or data_type in _BOUNDED
+
+
+def _concat(arrays: Iterable[pa.Array | None]) -> pa.Array | None:
+    known = list(arrays)
+    if any(array is None for array in known):
+        return None
+    return known[0] if len(known) == 1 else pa.concat_arrays(known)
+
+
+def _batches(texts: pa.Array) -> Iterable[pa.Array]:
+    """Slices that join to far less than Arrow's 2 GiB."""
+    rows = _BATCH_ROWS
+    if len(texts) > 1 and texts.nbytes > _BATCH_BYTES:
+        rows = max(1, min(rows, int(_BATCH_BYTES / (texts.nbytes / len(texts)))))
+    return [texts.slice(start, rows) for start in range(0, len(texts), rows)]
+
+
+def _parse_batch(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+    table = _read_joined(texts, leaves)
+    if table is None:
+        return _parse_slowly(texts, leaves)
+    columns = {}
+    for path, data_type in leaves.items():
+        columns[path] = _column_stats(
+            data_type,
+            _field(table, "minValues", path),
+            _field(table, "maxValues", path),
+            _field(table, "nullCount", path),
+            _field(table, "nanCount", path),
+        )
+    return ParsedStatistics(num_records=_single(table.column("numRecords")), columns=columns)
+
+
+def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType]) -> pa.Table | None:
+    """All texts as one table, or None when it is not certain that rows and files correspond."""
+    if len(texts) == 0:
+        return None
+    texts = pc.fill_null(pc.if_else(pc.equal(texts, ""), "{}", texts), "{}")
+    shaped = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    if not pc.all(shaped).as_py():
+        return None
+    lines = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    joined = pc.binary_join(lines, "\n")[0].as_buffer()
+    # A line break inside a text, or two documents in one, would shift all rows behind it.
+    breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
+    if breaks != len(texts) - 1:
+        return None
+    longest = int(pc.max(pc.binary_length(texts)).as_py())
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(joined),
+            read_options=arrow_json.ReadOptions(block_size=max(1 << 22, 2 * longest + 2)),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=_json_schema(leaves), unexpected_field_behavior="ignore"
+            ),
+        )
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError):
+        return None
+    return table if table.num_rows == len(texts) else None
+
+
+def _json_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
+    bounds = {path: _json_type(kind) for path, kind in leaves.items() if has_bounds(kind)}
+    counts = dict.fromkeys(leaves, pa.int64())
+    nans = {path: pa.int64() for path, kind in leaves.items() if kind in _FLOATING}
+    fields = [pa.field("numRecords", pa.int64())]
+    for name, tree in (
+        ("minValues", bounds),
+        ("maxValues", bounds),
+        ("nullCount", counts),
+        ("nanCount", nans),
+    ):
+        if tree:
+            fields.append(pa.field(name, _nested(tree)))
+    return pa.schema(fields)
+
+
+def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
+    heads: dict[str, dict[Path, pa.DataType]] = {}
+    for path, kind in leaves.items():
+        heads.setdefault(path[0], {})[path[1:]] = kind
+    return pa.struct(
+        [pa.field(name, rest[()] if () in rest else _nested(rest)) for name, rest in heads.items()]
+    )
+
+
+def _json_type(data_type: DataType) -> pa.DataType:
+    """The form that Arrow's reader takes from the text; the rest is done on columns."""
+    if data_type in _INTEGRAL:
+        return pa.int64()
+    if data_type in _FLOATING:
+        return pa.float64()
+    if isinstance(data_type, DecimalType):
+        return type_to_arrow(data_type)
+    return pa.string()
+
+
+def _field(table: pa.Table, name: str, path: Path) -> pa.Array | None:
+    if name not in table.schema.names:
+        return None
+    try:
+        return _single(pc.struct_field(table.column(name), list(path)))
+    except (pa.ArrowInvalid, KeyError):
+        return None
+
+
+def _single(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def _column_stats(
+    data_type: DataType,
+    low: pa.Array | None,
+    high: pa.Array | None,
+    null_count: pa.Array | None,
+    nan_count: pa.Array | None,
+) -> ColumnStats:
+    minimum = None if low is None else _typed(low, data_type)
+    maximum = None if high is None else _typed(high, data_type)
+    if data_type in _FLOATING:
+        if minimum is not None:
+            minimum = pc.if_else(pc.is_nan(minimum), pa.scalar(None, minimum.type), minimum)
+        if maximum is not None:
+            nan_free = pa.nulls(len(maximum), pa.bool_()) if nan_count is None else pc.equal(nan_count, 0)
+            maximum = pc.if_else(nan_free, maximum, pa.scalar(None, maximum.type))
+    elif maximum is not None and data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        maximum = pc.add(maximum, _TRUNCATION)
+    return ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
+
+
+def _typed(values: pa.Array, data_type: DataType) -> pa.Array | None:
+    """JSON values as the column's type; None when they do not convert as a whole."""
+    target = type_to_arrow(data_type)
+    if values.type == target:
+        return values
+    try:
+        if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+            return _typed_timestamps(values, data_type, target)
+        # A float column's bound is the nearest float of the text, as it was when it was written.
+        return pc.cast(values, target, safe=data_type != FLOAT)
+    except pa.ArrowInvalid:
+        if pa.types.is_string(values.type):
+            return _from_list([_value(value, data_type) for value in values.to_pylist()], target)
+        return None
+
+
+def _typed_timestamps(values: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
+    """Only the form that names its instant: with a zone for `timestamp`, without or in UTC for `_ntz`."""
+    clear = pc.match_substring_regex(values, _ZONED if data_type == TIMESTAMP else _UNZONED)
+    texts = pc.if_else(clear, values, pa.scalar(None, pa.string()))
+    if data_type == TIMESTAMP_NTZ:
+        texts = pc.utf8_rtrim(texts, "Z")
+    return pc.cast(texts, target)
+
+
+def _parse_slowly(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+    documents = [_document(text) for text in texts.to_pylist()]
+    records = [_count(document.get("numRecords")) for document in documents]
+    columns = {}
+    for path, data_type in leaves.items():
+        target = type_to_arrow(data_type)
+        low, high = None, None
+        if has_bounds(data_type):
+            low, high = (
+                _from_list([_value(_at(document, name, path), data_type) for document in documents], target)
+                for name in ("minValues", "maxValues")
+            )
+        counts, nans = (
+            pa.array([_count(_at(document, name, path)) for document in documents], pa.int64())
+            for name in ("nullCount", "nanCount")
+        )
+        columns[path] = _column_stats(data_type, low, high, counts, nans)
+    return ParsedStatistics(num_records=pa.array(records, pa.int64()), columns=columns)
+
+
+def _document(text: str | None) -> Mapping[str, Any]:
+    if not text:
+        return {}
+    try:
+        parsed = json.load(io.StringIO(text), parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _at(document: Mapping[str, Any], name: str, path: Sequence[str]) -> Any:
+    node: Any = document.get(name)
+    for part in path:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(part)
+    return node
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+
+
+def _value(value: Any, data_type: DataType) -> Any:
+    """One bound as a Python value of the type, None when it is not one."""
+    if value is None or isinstance(value, bool | dict | list):
+        return None
+    try:
+        if data_type == STRING:
+            return value if isinstance(value, str) else None
+        if isinstance(data_type, DecimalType):
+            exact = Decimal(str(value))
+            scaled = rescale(exact, data_type.scale)
+            return scaled if scaled == exact else None
+        if data_type in _INTEGRAL:
+            return int(value) if not isinstance(value, str) and int(value) == value else None
+        if data_type in _FLOATING:
+            return float(np.float32(value)) if data_type == FLOAT else float(value)
+        if data_type == DATE:
+            return parse_timestamp(str(value)).date()
+        if data_type == TIMESTAMP:
+            text = str(value)
+            has_zone = text.endswith("Z") or text[-6:-5] in ("+", "-") or text[-5:-4] in ("+", "-")
+            return parse_timestamp(text, zone=dt.UTC) if has_zone and "T" in text else None
+        return parse_timestamp(str(value))
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _from_list(values: list[Any], target: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, target)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([value if _fits(value, target) else None for value in values], target)
+
+
+def _fits(value: Any, target: pa.DataType) -> bool:
+    try:
+        pa.scalar(value, target)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False
+    return True

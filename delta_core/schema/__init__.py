@@ -1,0 +1,1 @@
+"""Delta's schemas: types, their JSON and Arrow forms, partition values, enforcement, evolution."""

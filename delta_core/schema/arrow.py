@@ -1,0 +1,183 @@
+"""Schemas as Arrow schemas.
+
+`timestamp` is microseconds in UTC, `timestamp_ntz` microseconds without a zone. On the way in, every
+Arrow layout of a type (large, view, dictionary, run-end encoded) means the same Delta type.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_core.errors import SchemaError
+from delta_core.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+TIMESTAMP_ARROW = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ_ARROW = pa.timestamp("us")
+
+_TO_ARROW: dict[PrimitiveType, pa.DataType] = {
+    STRING: pa.string(),
+    LONG: pa.int64(),
+    INTEGER: pa.int32(),
+    SHORT: pa.int16(),
+    BYTE: pa.int8(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    BOOLEAN: pa.bool_(),
+    BINARY: pa.binary(),
+    DATE: pa.date32(),
+    TIMESTAMP: TIMESTAMP_ARROW,
+    TIMESTAMP_NTZ: TIMESTAMP_NTZ_ARROW,
+    VOID: pa.null(),
+    VARIANT: pa.struct(
+        [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+    ),
+}
+
+# Unsigned types take the narrowest signed type that holds all their values, as Spark reads them.
+_FROM_ARROW: dict[pa.DataType, DataType] = {
+    pa.string(): STRING,
+    pa.large_string(): STRING,
+    pa.string_view(): STRING,
+    pa.binary(): BINARY,
+    pa.large_binary(): BINARY,
+    pa.binary_view(): BINARY,
+    pa.int8(): BYTE,
+    pa.int16(): SHORT,
+    pa.int32(): INTEGER,
+    pa.int64(): LONG,
+    pa.uint8(): SHORT,
+    pa.uint16(): INTEGER,
+    pa.uint32(): LONG,
+    pa.uint64(): DecimalType(20, 0),
+    pa.float16(): FLOAT,
+    pa.float32(): FLOAT,
+    pa.float64(): DOUBLE,
+    pa.bool_(): BOOLEAN,
+    pa.date32(): DATE,
+    pa.date64(): DATE,
+    pa.null(): VOID,
+}
+
+
+def to_arrow(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a table's rows. Nullability is kept, column metadata is not."""
+    return pa.schema([field_to_arrow(field) for field in schema])
+
+
+def field_to_arrow(field: StructField) -> pa.Field:
+    """One field in Arrow."""
+    return pa.field(field.name, type_to_arrow(field.data_type), nullable=field.nullable)
+
+
+def type_to_arrow(data_type: DataType) -> pa.DataType:
+    """One type in Arrow."""
+    match data_type:
+        case PrimitiveType():
+            return _TO_ARROW[data_type]
+        case DecimalType():
+            return pa.decimal128(data_type.precision, data_type.scale)
+        case ArrayType():
+            element = type_to_arrow(data_type.element_type)
+            return pa.list_(pa.field("element", element, nullable=data_type.contains_null))
+        case MapType():
+            return pa.map_(
+                type_to_arrow(data_type.key_type),
+                pa.field(
+                    "value", type_to_arrow(data_type.value_type), nullable=data_type.value_contains_null
+                ),
+            )
+        case StructType():
+            return pa.struct([field_to_arrow(field) for field in data_type])
+
+
+def from_arrow(schema: pa.Schema) -> StructType:
+    """The Delta schema that holds an Arrow schema's rows without loss.
+
+    Raises:
+        SchemaError: a column has a type that Delta does not have (time of day, duration, ...).
+    """
+    return StructType(tuple(_field_from_arrow(field, field.name) for field in schema))
+
+
+def type_from_arrow(data_type: pa.DataType, path: str = "") -> DataType:
+    """The Delta type of an Arrow type; `path` names the column in the error.
+
+    Raises:
+        SchemaError: Delta has no such type.
+    """
+    known = _FROM_ARROW.get(data_type)
+    if known is not None:
+        return known
+    types = pa.types
+    if types.is_timestamp(data_type):
+        return TIMESTAMP if data_type.tz is not None else TIMESTAMP_NTZ
+    if (
+        types.is_decimal(data_type)
+        and data_type.precision <= 38
+        and 0 <= data_type.scale <= data_type.precision
+    ):
+        return DecimalType(data_type.precision, data_type.scale)
+    if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
+        return type_from_arrow(data_type.value_type, path)
+    if types.is_fixed_size_binary(data_type):
+        return BINARY
+    if types.is_map(data_type):
+        return MapType(
+            key_type=type_from_arrow(data_type.key_type, f"{path}.key"),
+            value_type=type_from_arrow(data_type.item_type, f"{path}.value"),
+            value_contains_null=data_type.item_field.nullable,
+        )
+    if is_list_like(data_type):
+        return ArrayType(
+            element_type=type_from_arrow(data_type.value_type, f"{path}.element"),
+            contains_null=data_type.value_field.nullable,
+        )
+    if types.is_struct(data_type):
+        return StructType(
+            tuple(_field_from_arrow(child, f"{path}.{child.name}") for child in data_type.fields)
+        )
+    if isinstance(data_type, pa.BaseExtensionType):
+        return type_from_arrow(data_type.storage_type, path)
+    raise SchemaError(
+        f"Column {path or '?'} has the Arrow type {data_type}, which Delta tables cannot hold",
+        cause="Delta has no such type",
+        fix="Cast the column to a string, number, date or timestamp first",
+    )
+
+
+def is_list_like(data_type: pa.DataType) -> bool:
+    """Whether Arrow has the type as any layout of a list (maps are not lists here)."""
+    types = pa.types
+    return bool(
+        types.is_list(data_type)
+        or types.is_large_list(data_type)
+        or types.is_fixed_size_list(data_type)
+        or types.is_list_view(data_type)
+        or types.is_large_list_view(data_type)
+    )
+
+
+def _field_from_arrow(field: pa.Field, path: str) -> StructField:
+    return StructField(name=field.name, data_type=type_from_arrow(field.type, path), nullable=field.nullable)

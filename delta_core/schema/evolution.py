@@ -1,0 +1,271 @@
+"""Schema changes that need no rewriting of data, and the checks every schema must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from delta_core.errors import SchemaError, SchemaEvolutionError
+from delta_core.schema.enforcement import widens_losslessly
+from delta_core.schema.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+_ILLEGAL_CHARACTERS = " ,;{}()\n\t="
+
+
+def merge_schemas(table: StructType, data: StructType, *, widen_nullability: bool = False) -> StructType:
+    """The table's schema with what the data adds: new columns, nullable, at the end, nested ones too.
+
+    Existing columns keep their name, type, place and metadata; a `void` column takes the data's type.
+
+    Args:
+        table: the table's schema.
+        data: the schema of the data to be written.
+        widen_nullability: also let a column become nullable when the data's is. Off by default since
+            Arrow marks every column nullable unless told otherwise.
+
+    Raises:
+        SchemaEvolutionError: a column has another type that does not widen to the table's.
+    """
+    return _merge_structs(table, data, "", widen_nullability)
+
+
+def add_columns(schema: StructType, columns: Iterable[StructField]) -> StructType:
+    """The schema with new nullable top-level columns at its end.
+
+    Raises:
+        SchemaEvolutionError: a column exists already, or is not nullable (existing rows have no value).
+    """
+    fields = list(schema.fields)
+    for column in columns:
+        if any(field.name.casefold() == column.name.casefold() for field in fields):
+            raise SchemaEvolutionError(
+                f"Column {column.name} exists already",
+                cause="Column names are compared without case",
+                fix="Choose another name",
+            )
+        if not column.nullable:
+            raise SchemaEvolutionError(
+                f"Column {column.name} cannot be added as NOT NULL",
+                cause="The rows that the table already has are null in it",
+                fix="Add it as nullable",
+            )
+        fields.append(column)
+    return StructType(tuple(fields))
+
+
+def drop_not_null(schema: StructType, column: Sequence[str]) -> StructType:
+    """The schema with one column, given by its path, made nullable.
+
+    Raises:
+        SchemaEvolutionError: no such column.
+    """
+    if schema.find(column[0]) is None:
+        raise SchemaEvolutionError(
+            f"Column {'.'.join(column)} does not exist",
+            cause=f"The columns here are {', '.join(schema.names)}",
+            fix="Name an existing column",
+        )
+    return StructType(
+        tuple(
+            _drop_not_null_field(field, column) if field.name.casefold() == column[0].casefold() else field
+            for field in schema
+        )
+    )
+
+
+def validate_schema(
+    schema: StructType, partition_columns: Sequence[str] = (), *, column_mapping: bool = False
+) -> None:
+    """Check what every table's schema must satisfy.
+
+    Args:
+        schema: the table's schema.
+        partition_columns: the table's partition columns.
+        column_mapping: with column mapping, names may hold any character.
+
+    Raises:
+        SchemaError: duplicate or illegal names, or partition columns that are missing, nested, or all.
+    """
+    _validate_struct(schema, "", column_mapping)
+    if not schema.fields:
+        raise SchemaError(
+            "The schema has no column", cause="A table needs at least one", fix="Give the data a column"
+        )
+    for name in partition_columns:
+        field = schema.find(name)
+        if field is None:
+            raise SchemaError(
+                f"Partition column {name} is not in the schema",
+                cause=f"The columns are {', '.join(schema.names)}",
+                fix="Partition by one of these",
+            )
+        if not isinstance(field.data_type, PrimitiveType | DecimalType) or field.data_type in (VARIANT, VOID):
+            raise SchemaError(
+                f"Column {field.name} of type {field.data_type} cannot be a partition column",
+                cause="Partition values are primitive",
+                fix="Partition by a column of a primitive type",
+            )
+    if len({name.casefold() for name in partition_columns}) != len(partition_columns):
+        raise SchemaError(
+            f"Partition columns repeat: {', '.join(partition_columns)}",
+            cause="Names are compared without case",
+            fix="Name each column once",
+        )
+    if partition_columns and len(partition_columns) == len(schema.fields):
+        raise SchemaError(
+            "Every column is a partition column",
+            cause="Data files hold the other columns and need at least one",
+            fix="Leave at least one column out of partition_by",
+        )
+
+
+def require_writable_void(schema: StructType) -> None:
+    """Check that `void` columns do not stand in the way of writing files (PROTOCOL.md, "Void Type").
+
+    Raises:
+        SchemaError: a void inside an array or map, or a struct or table of nothing but void.
+    """
+    if _unwritable(schema):
+        raise SchemaError(
+            "Rows cannot be written while the schema has this void column",
+            cause="A void inside an array or map, or a struct or table of nothing but void, has no file form",
+            fix="Change the column's type first",
+        )
+
+
+def _unwritable(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            types = [field.data_type for field in data_type]
+            return all(t == VOID for t in types) or any(_unwritable(t) for t in types)
+        case ArrayType():
+            return data_type.element_type == VOID or _unwritable(data_type.element_type)
+        case MapType():
+            parts = (data_type.key_type, data_type.value_type)
+            return VOID in parts or any(_unwritable(part) for part in parts)
+        case _:
+            return False
+
+
+def _merge_structs(table: StructType, data: StructType, prefix: str, widen: bool) -> StructType:
+    given = {field.name.casefold(): field for field in data}
+    if len(given) != len(data.fields):
+        raise SchemaEvolutionError(
+            f"The data has duplicate columns: {', '.join(data.names)}",
+            cause="Column names are compared without case",
+            fix="Rename or drop the duplicates",
+        )
+    fields = []
+    for field in table:
+        other = given.pop(field.name.casefold(), None)
+        if other is not None:
+            field = StructField(
+                name=field.name,
+                data_type=_merge(field.data_type, other.data_type, prefix + field.name, widen),
+                nullable=field.nullable or (widen and other.nullable),
+                metadata=field.metadata,
+            )
+        fields.append(field)
+    fields.extend(
+        StructField(name=field.name, data_type=_all_nullable(field.data_type), metadata=field.metadata)
+        for field in data
+        if field.name.casefold() in given
+    )
+    return StructType(tuple(fields))
+
+
+def _merge(table: DataType, data: DataType, path: str, widen: bool) -> DataType:
+    match table, data:
+        case StructType(), StructType():
+            return _merge_structs(table, data, f"{path}.", widen)
+        case ArrayType(), ArrayType():
+            return ArrayType(
+                element_type=_merge(table.element_type, data.element_type, f"{path}.element", widen),
+                contains_null=table.contains_null or (widen and data.contains_null),
+            )
+        case MapType(), MapType():
+            return MapType(
+                key_type=_merge(table.key_type, data.key_type, f"{path}.key", widen),
+                value_type=_merge(table.value_type, data.value_type, f"{path}.value", widen),
+                value_contains_null=table.value_contains_null or (widen and data.value_contains_null),
+            )
+    if table == VOID:
+        return data
+    if widens_losslessly(data, table):
+        return table
+    raise SchemaEvolutionError(
+        f"Column {path} is {table} in the table and {data} in the data",
+        cause="Merging schemas adds columns; it does not change the type of an existing one",
+        fix=f"Cast the column to {table}, or overwrite the table with schema_mode='overwrite'",
+    )
+
+
+def _all_nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType():
+            return StructType(
+                tuple(
+                    StructField(name=f.name, data_type=_all_nullable(f.data_type), metadata=f.metadata)
+                    for f in data_type
+                )
+            )
+        case ArrayType():
+            return ArrayType(element_type=_all_nullable(data_type.element_type))
+        case MapType():
+            return MapType(key_type=data_type.key_type, value_type=_all_nullable(data_type.value_type))
+        case _:
+            return data_type
+
+
+def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructField:
+    if len(column) == 1:
+        return StructField(name=field.name, data_type=field.data_type, nullable=True, metadata=field.metadata)
+    if not isinstance(field.data_type, StructType):
+        raise SchemaEvolutionError(
+            f"Column {'.'.join(column)} does not exist",
+            cause=f"{field.name} is a {field.data_type}, not a struct",
+            fix="Name an existing column",
+        )
+    return StructField(
+        name=field.name,
+        data_type=drop_not_null(field.data_type, column[1:]),
+        nullable=field.nullable,
+        metadata=field.metadata,
+    )
+
+
+def _validate_struct(data_type: DataType, prefix: str, column_mapping: bool) -> None:
+    match data_type:
+        case ArrayType():
+            _validate_struct(data_type.element_type, f"{prefix}element.", column_mapping)
+        case MapType():
+            _validate_struct(data_type.key_type, f"{prefix}key.", column_mapping)
+            _validate_struct(data_type.value_type, f"{prefix}value.", column_mapping)
+        case StructType():
+            seen: dict[str, str] = {}
+            for field in data_type:
+                path = prefix + field.name
+                other = seen.setdefault(field.name.casefold(), path)
+                if other is not path:
+                    raise SchemaError(
+                        f"Columns {other} and {path} have the same name",
+                        cause="Column names must be unique regardless of case",
+                        fix="Rename one of them",
+                    )
+                illegal = sorted(set(field.name) & set(_ILLEGAL_CHARACTERS))
+                if not field.name or (illegal and not column_mapping):
+                    raise SchemaError(
+                        f"The column name {field.name!r} is not allowed",
+                        cause=f"It holds {illegal}" if illegal else "It is empty",
+                        fix="Rename the column, using none of the characters ' ,;{}()\\n\\t='",
+                    )
+                _validate_struct(field.data_type, f"{path}.", column_mapping)

@@ -1,0 +1,153 @@
+"""Schemas as the JSON text in `metaData.schemaString` (PROTOCOL.md, "Schema Serialization Format")."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from delta_core.errors import SchemaError
+from delta_core.schema.types import (
+    PRIMITIVE_NAMES,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+MAX_DECIMAL_PRECISION = 38
+
+_DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
+_ALIASES = {"null": "void"}
+
+
+def schema_from_json(text: str) -> StructType:
+    """Parse a schema string. Column metadata is kept as it is.
+
+    Raises:
+        SchemaError: the text is not JSON, or not a struct of known types.
+    """
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise SchemaError(
+            "The schema string is not valid JSON",
+            cause=str(error),
+            fix="Restore the table's metaData action from an earlier version",
+        ) from error
+    parsed = _type_from_json(document, "")
+    if not isinstance(parsed, StructType):
+        raise _malformed("", f"the table's schema must be a struct, not {parsed}")
+    return parsed
+
+
+def schema_to_json(schema: StructType) -> str:
+    """The schema as one line of JSON, with the keys in the order that other writers use."""
+    return orjson.dumps(_type_to_json(schema)).decode()
+
+
+def type_from_name(name: str) -> DataType:
+    """A primitive or decimal type from the protocol's name for it, such as `long` or `decimal(10,2)`.
+
+    Raises:
+        SchemaError: no such type.
+    """
+    return _primitive(name, "")
+
+
+def _type_from_json(document: Any, path: str) -> DataType:
+    if isinstance(document, str):
+        return _primitive(document, path)
+    if not isinstance(document, dict):
+        raise _malformed(path, f"a type is a name or an object, found {type(document).__name__}")
+    kind = document.get("type")
+    if kind == "struct":
+        fields = document.get("fields")
+        if not isinstance(fields, list):
+            raise _malformed(path, "a struct needs a list of fields")
+        return StructType(tuple(_field_from_json(field, path) for field in fields))
+    if kind == "array":
+        return ArrayType(
+            element_type=_type_from_json(document.get("elementType"), f"{path}.element"),
+            contains_null=bool(document.get("containsNull", True)),
+        )
+    if kind == "map":
+        return MapType(
+            key_type=_type_from_json(document.get("keyType"), f"{path}.key"),
+            value_type=_type_from_json(document.get("valueType"), f"{path}.value"),
+            value_contains_null=bool(document.get("valueContainsNull", True)),
+        )
+    raise _malformed(path, f"unknown kind of type {kind!r}")
+
+
+def _field_from_json(document: Any, path: str) -> StructField:
+    if not isinstance(document, dict) or not isinstance(document.get("name"), str):
+        raise _malformed(path, "a field needs a name")
+    name = document["name"]
+    metadata = document.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise _malformed(f"{path}.{name}", "a field's metadata is an object")
+    return StructField(
+        name=name,
+        data_type=_type_from_json(document.get("type"), f"{path}.{name}"),
+        nullable=bool(document.get("nullable", True)),
+        metadata=metadata,
+    )
+
+
+def _primitive(name: str, path: str) -> DataType:
+    name = _ALIASES.get(name, name)
+    if name in PRIMITIVE_NAMES:
+        return PrimitiveType(name)
+    match = _DECIMAL.fullmatch(name)
+    if match is None:
+        raise _malformed(path, f"unknown type {name!r}")
+    precision, scale = (int(match[1]), int(match[2])) if match[1] else (10, 0)
+    if not (1 <= precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision):
+        raise _malformed(path, f"{name} is outside decimal(1..38, 0..precision)")
+    return DecimalType(precision, scale)
+
+
+def _type_to_json(data_type: DataType) -> Any:
+    match data_type:
+        case StructType():
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": field.name,
+                        "type": _type_to_json(field.data_type),
+                        "nullable": field.nullable,
+                        "metadata": dict(field.metadata),
+                    }
+                    for field in data_type
+                ],
+            }
+        case ArrayType():
+            return {
+                "type": "array",
+                "elementType": _type_to_json(data_type.element_type),
+                "containsNull": data_type.contains_null,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "keyType": _type_to_json(data_type.key_type),
+                "valueType": _type_to_json(data_type.value_type),
+                "valueContainsNull": data_type.value_contains_null,
+            }
+        case _:
+            return str(data_type)
+
+
+def _malformed(path: str, cause: str) -> SchemaError:
+    where = f" at column {path.lstrip('.')}" if path else ""
+    return SchemaError(
+        f"The schema cannot be read{where}",
+        cause=cause,
+        fix="Use a version of this library that knows the type, or repair the table's schema string",
+    )

@@ -1,0 +1,251 @@
+"""Partition values as strings (PROTOCOL.md, "Partition Value Serialization").
+
+The empty string means null for every type, on the way in and on the way out: a partition column cannot
+hold the empty string, as with every other Delta writer. A zoneless value of a `timestamp` column is
+read as UTC; ours are written with a zone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Context, Decimal, InvalidOperation
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.errors import CorruptLogError, SchemaError
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+)
+
+Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
+_FRACTIONAL = (FLOAT, DOUBLE)
+# The characters that Hive-style directory names escape: control characters and these.
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+_TIMESTAMP = re.compile(
+    r"(\d{4,6})-(\d{1,2})-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?"
+)
+# Python's default context keeps 28 digits; decimals have up to 38.
+_WIDE = Context(prec=76)
+
+
+def serialize(value: object, data_type: DataType) -> str | None:
+    """One partition value as the log holds it; None for null and for the empty string.
+
+    Raises:
+        SchemaError: the type cannot be a partition column's, or the value is not of the type.
+    """
+    if value is None or value in ("", b"") or data_type == VOID:
+        return None
+    match value:
+        case bool() if data_type == BOOLEAN:
+            return "true" if value else "false"
+        case int() if data_type in _INTEGRAL:
+            return str(value)
+        case float() | int() if data_type in _FRACTIONAL:
+            return _float_text(float(value))
+        case str() if data_type == STRING:
+            return value
+        case bytes() if data_type == BINARY:
+            return _binary_text(value)
+        case dt.datetime() if data_type == TIMESTAMP:
+            utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+            return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+        case dt.datetime() if data_type == TIMESTAMP_NTZ and value.tzinfo is None:
+            text = value.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+            return f"{text}.{value.microsecond:06d}" if value.microsecond else text
+        case dt.date() if data_type == DATE and not isinstance(value, dt.datetime):
+            return value.isoformat()
+        case Decimal() | int() if isinstance(data_type, DecimalType):
+            return format(rescale(Decimal(value), data_type.scale), "f")
+    raise SchemaError(
+        f"{value!r} is not a partition value of type {data_type}",
+        cause="Partition columns hold primitive values of their own type",
+        fix="Cast the column before writing, or partition by another column",
+    )
+
+
+def empty_as_null(column: Column, data_type: DataType) -> Column:
+    """A partition column as readers will see it: the empty string is null. Copies only if there is one.
+
+    Args:
+        column: in the Arrow type of `data_type`.
+        data_type: the column's.
+    """
+    if data_type not in (STRING, BINARY):
+        return column
+    empty = pc.equal(pc.binary_length(column), 0)
+    if not pc.any(empty).as_py():
+        return column
+    return pc.if_else(pc.fill_null(empty, False), pa.scalar(None, column.type), column)
+
+
+def parse(text: str | None, data_type: DataType) -> object:
+    """The value that a partition value's string stands for.
+
+    Raises:
+        CorruptLogError: the text is not of the type.
+    """
+    return parse_column(pa.array([text], pa.string()), data_type)[0].as_py()
+
+
+def parse_column(values: pa.Array, data_type: DataType) -> pa.Array:
+    """Partition values of one column, from strings to the column's Arrow type. Columnar.
+
+    A dictionary array is parsed once per distinct value.
+
+    Raises:
+        CorruptLogError: a text is not of the type; names the first such text.
+    """
+    if isinstance(values, pa.DictionaryArray):
+        return parse_column(values.dictionary, data_type).take(values.indices)
+    target = type_to_arrow(data_type)
+    if data_type == VOID:
+        return pa.nulls(len(values), target)
+    texts = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+    if data_type == STRING:
+        return texts
+    try:
+        if data_type in _INTEGRAL or data_type in _FRACTIONAL or data_type == DATE:
+            return texts.cast(target)
+        if data_type == BOOLEAN:
+            return pc.utf8_lower(texts).cast(target)
+    except pa.ArrowInvalid:
+        # The loop below is more lenient than Arrow's casts and names the text that is wrong.
+        pass
+    parsed = [_parse_one(text, data_type) for text in texts.to_pylist()]
+    try:
+        return pa.array(parsed, target)
+    except pa.ArrowInvalid as error:
+        raise _corrupt(", ".join(sorted({t for t in texts.to_pylist() if t})[:3]), data_type) from error
+
+
+def rescale(value: Decimal, scale: int) -> Decimal:
+    """The decimal with exactly `scale` fractional digits, for up to 76 digits in all.
+
+    Raises:
+        InvalidOperation: it is not finite. For callers inside the library.
+    """
+    return value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+
+
+def hive_directory(column: str, text: str | None) -> str:
+    """The directory name of one partition value: `column=value`, both escaped, null as Hive writes it."""
+    return f"{_escape(column)}={HIVE_NULL if text in (None, '') else _escape(str(text))}"
+
+
+def unescape_hive(text: str) -> str:
+    """The inverse of the escaping in `hive_directory`, for one name or value."""
+    return re.sub(r"%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def _float_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _binary_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(
+            "A binary partition value is not UTF-8 text",
+            cause="The log holds partition values as strings; other bytes do not survive",
+            fix="Partition by a string column, such as hex(value)",
+        ) from error
+
+
+def _parse_one(text: str | None, data_type: DataType) -> object:
+    if text is None:
+        return None
+    try:
+        if data_type in _INTEGRAL:
+            return int(text)
+        if data_type in _FRACTIONAL:
+            return float(text)
+        if data_type == BINARY:
+            return text.encode("utf-8")
+        if isinstance(data_type, DecimalType):
+            return rescale(Decimal(text), data_type.scale)
+        if data_type == BOOLEAN and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if data_type == DATE:
+            return parse_timestamp(text).date()
+        if data_type == TIMESTAMP:
+            return parse_timestamp(text, zone=dt.UTC)
+        if data_type == TIMESTAMP_NTZ:
+            return parse_timestamp(text)
+    except (ValueError, InvalidOperation, OverflowError):
+        pass
+    raise _corrupt(text, data_type)
+
+
+def _corrupt(text: str, data_type: DataType) -> CorruptLogError:
+    return CorruptLogError(
+        f"The partition value {text!r} is not a {data_type}",
+        cause="The log's partition values and the table's schema do not agree",
+        fix="Repair the add action that carries it, or restore an earlier version",
+    )
+
+
+def parse_timestamp(text: str, zone: dt.tzinfo | None = None) -> dt.datetime:
+    """A timestamp or date text; the time and the zone may be missing.
+
+    Args:
+        text: `2013-01-02`, `2013-01-02 03:04:05.678`, `2013-01-02T03:04:05Z`, `...+01:00`.
+        zone: None gives a naive wall-clock value (a zone in the text is dropped when it is UTC);
+            otherwise the result is in UTC, and a text without a zone is taken in `zone`.
+
+    Raises:
+        ValueError: not such a text. For callers inside the library, which name the column.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    micros = int((match[7] or "0").ljust(6, "0")[:6])
+    naive = dt.datetime(year, month, day, hour, minute, second, micros)
+    if zone is None:
+        if match[8] not in (None, "Z", "UTC", "+00:00", "+0000"):
+            raise ValueError(text)
+        return naive
+    if match[8] is None:
+        return naive.replace(tzinfo=zone).astimezone(dt.UTC)
+    return naive.replace(tzinfo=_zone(match[8])).astimezone(dt.UTC)
+
+
+def _zone(text: str) -> dt.tzinfo:
+    if text in ("Z", "UTC"):
+        return dt.UTC
+    sign = -1 if text[0] == "-" else 1
+    return dt.timezone(sign * dt.timedelta(hours=int(text[1:3]), minutes=int(text[-2:])))

@@ -1,0 +1,1 @@
+"""Bytes and names in a store; nothing here knows about Delta."""

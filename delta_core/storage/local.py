@@ -1,0 +1,397 @@
+"""The local file system as a `LogStore`.
+
+Every write goes to a temporary name in the same directory, is flushed to the disk, and gets its final
+name in one step: by hard link where nothing may be replaced (the kernel decides the race), by rename
+elsewhere. Then the directory is flushed, and each directory that had to be made, too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import (
+    AmbiguousWriteError,
+    DeltaError,
+    NameBlockedError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    PathEscapeError,
+    StorageError,
+    StorePermissionError,
+    UnsafeStoreError,
+)
+from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.uri import canonical_table_uri, local_path_of_uri
+
+TEMPORARY_PREFIX = ".tmp-"
+
+# What link(2) answers on a file system without hard links.
+_NO_HARD_LINKS = frozenset(
+    {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
+
+
+class LocalLogStore:
+    """Objects below a local directory, which need not exist yet."""
+
+    def __init__(self, root: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._uri = canonical_table_uri(root)
+        self._root = local_path_of_uri(self._uri)
+        self.clock = clock
+
+    def __repr__(self) -> str:
+        return f"LocalLogStore({str(self._root)!r})"
+
+    @property
+    def uri(self) -> str:
+        """The table root's canonical URI."""
+        return self._uri
+
+    @property
+    def root(self) -> Path:
+        """The table root, links resolved."""
+        return self._root
+
+    @property
+    def consistent_listing(self) -> bool:
+        """A local directory shows what was written before the listing began."""
+        return True
+
+    # ------------------------------------------------------------ reads
+
+    def read(self, path: str) -> bytes:
+        """The whole object. Raises ObjectNotFoundError."""
+        target = self._resolve(path)
+        try:
+            return target.read_bytes()
+        except OSError as error:
+            raise _translated(error, path, "read") from error
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and time of one object. Raises ObjectNotFoundError."""
+        try:
+            found = self._resolve(path).stat()
+        except OSError as error:
+            raise _translated(error, path, "inspect") from error
+        if not stat.S_ISREG(found.st_mode):
+            raise _not_found(path)
+        return _info(path, found)
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        """The files directly in a directory, sorted by name; a missing directory is empty.
+
+        A link to a file is listed: its name is taken, so hiding a commit behind one would hide a version.
+        """
+        directory = self._resolve(path, directory=True)
+        prefix = f"{path}/" if path else ""
+        found: list[ObjectInfo] = []
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.startswith(TEMPORARY_PREFIX) or (start_after is not None and name <= start_after):
+                        continue
+                    with suppress(FileNotFoundError):  # deleted since the directory was read
+                        if entry.is_file():
+                            found.append(_info(prefix + name, entry.stat()))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _translated(error, path, "list") from error
+        found.sort(key=lambda info: info.path)
+        return found
+
+    def walk(self, path: str = "") -> Iterator[ObjectInfo]:
+        """Every regular file below a directory. Symbolic links are neither followed nor listed."""
+        pending = [path]
+        while pending:
+            current = pending.pop()
+            prefix = f"{current}/" if current else ""
+            try:
+                with os.scandir(self._resolve(current, directory=True)) as entries:
+                    listed = list(entries)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise _translated(error, current, "list") from error
+            for entry in listed:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(prefix + entry.name)
+                elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(TEMPORARY_PREFIX):
+                    with suppress(FileNotFoundError):
+                        yield _info(prefix + entry.name, entry.stat(follow_symlinks=False))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable reader. Raises ObjectNotFoundError."""
+        target = self._resolve(path)
+        try:
+            return pa.OSFile(str(target), "rb")
+        except OSError as error:
+            raise _translated(error, path, "open") from error
+
+    # ------------------------------------------------------------ writes
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create the object, never replace it.
+
+        Raises:
+            ObjectExistsError: the name is taken.
+            NameBlockedError: by a directory or another thing that cannot be read back; nothing was created.
+            UnsafeStoreError: the file system has no hard links; nothing was created.
+            AmbiguousWriteError: it cannot be told whether the object was created.
+            StorePermissionError: refused; nothing was created.
+        """
+        target = self._resolve(path)
+        temporary = self._write_temporary(target, data, path)
+        try:
+            self._link(temporary, target, path)
+            try:
+                _sync_directory(target.parent)
+            except OSError as error:
+                raise AmbiguousWriteError(
+                    f"{path!r} was created but could not be made durable.",
+                    cause=str(error),
+                    fix="Read it back.",
+                ) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or atomically replace the object."""
+        target = self._resolve(path)
+        temporary = self._write_temporary(target, data, path)
+        self._rename(temporary, target, path)
+
+    def delete(self, path: str) -> None:
+        """Delete the object; a missing one is not an error. No link on the way is followed.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link.
+        """
+        *parents, name = self._parts(path)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                for part in parents:
+                    inner = os.open(part, flags, dir_fd=descriptor)
+                    os.close(descriptor)
+                    descriptor = inner
+                os.unlink(name, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise PathEscapeError(
+                    f"{path!r} is not deleted.",
+                    cause="A directory on the way is a symbolic link or no directory.",
+                    fix="Delete the link itself if that is meant.",
+                ) from error
+            raise _translated(error, path, "delete") from error
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A writer whose object appears, durable, when the context ends normally."""
+        target = self._resolve(path)
+        try:
+            _make_directories(target.parent)
+            temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+            sink = pa.OSFile(str(temporary), "wb")
+        except OSError as error:
+            raise _translated(error, path, "create") from error
+        try:
+            with sink:
+                yield sink
+            _sync_file(temporary)
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(temporary)
+            if isinstance(error, OSError) and not isinstance(error, DeltaError):
+                raise _translated(error, path, "write") from error
+            raise
+        self._rename(temporary, target, path)
+
+    def persist(self, paths: Sequence[str]) -> None:
+        """Flush files that others wrote, and the directories between them and the root."""
+        directories: set[Path] = set()
+        for path in paths:
+            target = self._resolve(path)
+            try:
+                _sync_file(target)
+            except OSError as error:
+                raise _translated(error, path, "open") from error
+            parent = target.parent
+            while parent not in directories and parent.is_relative_to(self._root):
+                directories.add(parent)
+                parent = parent.parent
+        for directory in sorted(directories, reverse=True):
+            try:
+                _sync_directory(directory)
+            except OSError as error:
+                raise _translated(error, str(directory), "open") from error
+        with suppress(PermissionError):
+            # Whoever made the table's directory may not have flushed its name either.
+            _sync_directory(self._root.parent)
+
+    # ------------------------------------------------------------ helpers
+
+    def _parts(self, path: str) -> list[str]:
+        parts = path.split("/")
+        if path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in parts):
+            raise PathEscapeError(
+                f"The store path {path!r} is not a plain path below the root {self._uri!r}.",
+                cause="It is empty, absolute, or has an empty, '.' or '..' part.",
+                fix="Resolve paths of the log with resolve_data_path.",
+            )
+        return parts
+
+    def _resolve(self, path: str, *, directory: bool = False) -> Path:
+        if directory and path == "":
+            return self._root
+        return self._root.joinpath(*self._parts(path))
+
+    def _write_temporary(self, target: Path, data: bytes, path: str) -> Path:
+        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+        try:
+            _make_directories(target.parent)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(temporary)
+            if isinstance(error, OSError):
+                raise _translated(error, path, "write") from error
+            raise
+        return temporary
+
+    def _link(self, temporary: Path, target: Path, path: str) -> None:
+        try:
+            os.link(temporary, target)
+        except FileExistsError as error:
+            if _linked_twice(temporary):
+                return
+            if _is_blocked(target):
+                raise NameBlockedError(
+                    f"{path!r} cannot be created.",
+                    cause="A directory, a broken link or a special file has the name.",
+                    fix="Find out what made it, and move it away.",
+                ) from error
+            raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.") from error
+        except OSError as error:
+            # Over NFS the answer can be lost although the link was made.
+            if _linked_twice(temporary):
+                return
+            if error.errno in _NO_HARD_LINKS:
+                raise UnsafeStoreError(
+                    f"The file system below {self._uri!r} has no hard links.",
+                    cause=f"{error.strerror}. Without them a commit could overwrite another.",
+                    fix="Put the table on a file system with hard links (ext4, xfs, btrfs, NFS).",
+                ) from error
+            if error.errno in (errno.EACCES, errno.EROFS):
+                raise _translated(error, path, "create") from error
+            raise AmbiguousWriteError(
+                f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
+            ) from error
+
+    def _rename(self, temporary: Path, target: Path, path: str) -> None:
+        try:
+            os.replace(temporary, target)
+            _sync_directory(target.parent)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise _translated(error, path, "write") from error
+
+
+def _linked_twice(temporary: Path) -> bool:
+    try:
+        return os.stat(temporary).st_nlink == 2
+    except OSError:
+        return False
+
+
+def _is_blocked(target: Path) -> bool:
+    """Whether what has the name is no file, nor a link to one."""
+    try:
+        mode = os.lstat(target).st_mode
+        if stat.S_ISLNK(mode):
+            mode = os.stat(target).st_mode
+            return not stat.S_ISREG(mode)
+    except FileNotFoundError:
+        return os.path.islink(target)  # a link to nothing, unless the name has become free meanwhile
+    except OSError:
+        return True  # links in a circle, or into what cannot be entered
+    return not stat.S_ISREG(mode)
+
+
+def _make_directories(directory: Path) -> None:
+    """Make a directory and its parents, each durable in its own parent."""
+    missing: list[Path] = []
+    current = directory
+    while not current.is_dir():
+        missing.append(current)
+        current = current.parent
+    for path in reversed(missing):
+        with suppress(FileExistsError):
+            path.mkdir()
+        _sync_directory(path.parent)
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _info(path: str, found: os.stat_result) -> ObjectInfo:
+    return ObjectInfo(path=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
+
+
+def _not_found(path: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(f"{path!r} does not exist.", fix="Check the path, or open the table again.")
+
+
+def _translated(error: OSError, path: str, verb: str) -> StorageError:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)) and verb in (
+        "read",
+        "inspect",
+        "open",
+    ):
+        return _not_found(path)
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return StorePermissionError(
+            f"No permission to {verb} {path!r}.",
+            cause=str(error),
+            fix="Check the owner and mode of the directory.",
+        )
+    return StorageError(
+        f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then try again."
+    )

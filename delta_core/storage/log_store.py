@@ -1,0 +1,98 @@
+"""The one interface to a store.
+
+A `LogStore` is rooted at a table: every path is relative to the table root, uses `/`, is decoded (no
+percent-escapes) and stays below the root. It knows bytes and names, nothing about Delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectInfo:
+    """One object: its path relative to the table root, size in bytes, and the store's write time."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+
+class LogStore(Protocol):
+    """Objects below one table root.
+
+    Guarantees every implementation gives (checked by the contract suite in `tests/contract`):
+    an object appears whole or not at all; of any number of concurrent `put_if_absent` calls for one
+    path exactly one returns normally; what a call has written survives a crash once it has returned.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The table root's canonical URI, without a trailing slash."""
+        ...
+
+    @property
+    def consistent_listing(self) -> bool:
+        """True when a listing shows every object whose write returned before the listing began."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole object. Raises ObjectNotFoundError. One request."""
+        ...
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and time of one object. Raises ObjectNotFoundError. One request."""
+        ...
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        """The objects directly in a directory, sorted by name; a missing directory is empty.
+
+        Args:
+            path: directory relative to the root; `""` is the root itself.
+            start_after: only names (not paths) strictly greater than this.
+        """
+        ...
+
+    def walk(self, path: str = "") -> Iterator[ObjectInfo]:
+        """Every object below a directory, in no particular order. Symbolic links are not followed."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create the object, never replace it. One attempt, no retry inside.
+
+        Raises:
+            ObjectExistsError: the name is taken (perhaps by an earlier attempt of the same caller).
+            AmbiguousWriteError: it cannot be told whether the object was created.
+            StorePermissionError: refused; nothing was created.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or atomically replace the object."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete the object; deleting a missing one is not an error."""
+        ...
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable reader. Raises ObjectNotFoundError."""
+        ...
+
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """A writer whose object appears, durable, when the context ends normally; not if it raises."""
+        ...
+
+    def persist(self, paths: Sequence[str]) -> None:
+        """Make objects durable that others wrote past this store, such as Spark's tasks.
+
+        Must return before a commit names them. Nothing to do where a write that returned is durable,
+        as in object stores. Raises ObjectNotFoundError when one is gone.
+        """
+        ...

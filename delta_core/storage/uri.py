@@ -1,0 +1,140 @@
+"""One spelling per table, and the one place that turns a path of the log into a path of the store.
+
+Paths in the log come from whoever could write to the table, so they are hostile until resolved: they
+are decoded exactly once and must stay below the table root (PROTOCOL.md, "Add File and Remove File":
+`path` is a URI as specified by RFC 2396).
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from delta_core.errors import InvalidUriError, PathEscapeError
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):/")
+_URI_SAFE = "/=:@!$&'()*+,;~-._"
+
+
+def uri_scheme(uri: str) -> str | None:
+    """The lower-case scheme of `scheme:/...`, or None for a plain path."""
+    match = _SCHEME.match(uri)
+    return match.group(1).lower() if match else None
+
+
+def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
+    """The one spelling of a table's URI: `file:///abs/path`, links resolved, no trailing slash.
+
+    A plain path is taken literally; a `file:` URI is percent-decoded once. The result is percent-encoded
+    and is its own canonical form. The path need not exist.
+
+    Raises:
+        InvalidUriError: empty, contains NUL, names a remote host, or is of a scheme without a store.
+    """
+    text = os.fspath(uri)
+    if not text:
+        raise InvalidUriError("The table URI is empty.", fix="Pass a path or a file: URI.")
+    if "\0" in text:
+        raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")
+    scheme = uri_scheme(text)
+    if scheme is None:
+        path = text
+    elif scheme == "file":
+        path = _path_of_file_uri(text)
+    else:
+        raise InvalidUriError(
+            f"The URI {text!r} has the scheme {scheme!r}, for which there is no store.",
+            cause="Supported are local paths and file: URIs.",
+            fix="Pass a local path or a file: URI.",
+        )
+    return "file://" + quote(os.path.realpath(path), safe=_URI_SAFE)
+
+
+def local_path_of_uri(canonical_uri: str) -> Path:
+    """The local path of a canonical `file://` URI."""
+    return Path(_path_of_file_uri(canonical_uri))
+
+
+def encode_data_path(path: str) -> str:
+    """A store path (decoded, relative to the root) as it is written to the log."""
+    return quote(path, safe=_URI_SAFE)
+
+
+def canonical_log_path(raw_log_path: str) -> str:
+    """What two spellings of one file in the log have in common: for comparing, not for opening.
+
+    Percent-escapes are decoded, and `file:/x`, `file:///x` and `/x` are one file.
+    """
+    text = unquote(raw_log_path) if "%" in raw_log_path else raw_log_path
+    if text.startswith("file:/"):
+        return "/" + text[len("file:") :].lstrip("/")
+    return text
+
+
+def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
+    """The store path (decoded, relative to the root) of a path in the log.
+
+    Args:
+        raw_log_path: `path` of an action: URL-encoded, relative to the table root or absolute.
+        root_uri: the table's canonical URI.
+
+    Raises:
+        PathEscapeError: the path leaves the table root, or is of another store.
+    """
+    scheme = uri_scheme(raw_log_path)
+    if scheme not in (None, "file"):
+        raise _escape(raw_log_path, root_uri, f"it belongs to the scheme {scheme!r}")
+    decoded = unquote(raw_log_path)
+    if "\0" in decoded:
+        raise _escape(raw_log_path, root_uri, "it contains a NUL character")
+    if scheme == "file" or decoded.startswith("/"):
+        return _relative_to_root(raw_log_path, root_uri, is_uri=scheme == "file")
+    if ".." in decoded.replace("\\", "/").split("/"):
+        raise _escape(raw_log_path, root_uri, "it contains '..'")
+    normal = posixpath.normpath(decoded)
+    if normal in (".", ""):
+        raise _escape(raw_log_path, root_uri, "it names the table root itself")
+    return normal
+
+
+def _relative_to_root(raw: str, root_uri: str, *, is_uri: bool) -> str:
+    try:
+        path = _path_of_file_uri(raw) if is_uri else unquote(raw)
+    except InvalidUriError as error:
+        raise _escape(raw, root_uri, error.problem) from error
+    if path.startswith("//") or ".." in path.split("/"):
+        raise _escape(raw, root_uri, "it names a host or contains '..'")
+    root = str(local_path_of_uri(root_uri)).rstrip("/")
+    normal = posixpath.normpath(path)
+    if not normal.startswith(root + "/"):
+        # The table may be reached through a link that its writer did not use.
+        parent = os.path.realpath(posixpath.dirname(normal))
+        normal = posixpath.join(parent, posixpath.basename(normal))
+    if not normal.startswith(root + "/"):
+        raise _escape(raw, root_uri, "it is absolute and not below the root")
+    return normal[len(root) + 1 :]
+
+
+def _path_of_file_uri(uri: str) -> str:
+    rest = uri[len("file:") :]
+    if rest.startswith("//"):
+        host, slash, tail = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise InvalidUriError(
+                f"The URI {uri!r} names the host {host!r}.",
+                cause="A file: URI is local and has three slashes before its path.",
+                fix=f"Write file:///{host}{slash}{tail} if a local path is meant.",
+            )
+        rest = slash + tail
+    return unquote(rest) or "/"
+
+
+def _escape(raw: str, root_uri: str, cause: str) -> PathEscapeError:
+    return PathEscapeError(
+        f"The path {raw!r} in the log is not below the table root {root_uri!r}.",
+        cause=f"The path is refused because {cause}.",
+        fix="Only files below the table root are opened; remove the entry or copy the file into the table.",
+    )

@@ -1,0 +1,372 @@
+"""`DeltaTable`: an open table, with the method names of the `deltalake` package where the job is the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.checkpoint.classic import CheckpointInfo, write_checkpoint
+from delta_core.checkpoint.log_cleanup import LogCleanup, cleanup_expired_logs
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.alter import create_table
+from delta_core.dml.table_alterer import TableAlterer
+from delta_core.execution.executor import Executor
+from delta_core.expressions.ast import Expression
+from delta_core.maintenance.restore.apply import apply_restore
+from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
+from delta_core.maintenance.table_optimizer import TableOptimizer
+from delta_core.maintenance.vacuum.apply import apply_vacuum
+from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.scan.add_actions import add_actions_table
+from delta_core.scan.scan import Scan
+from delta_core.schema.arrow import from_arrow, to_arrow
+from delta_core.schema.json import schema_to_json
+from delta_core.schema.types import StructType
+from delta_core.snapshot.history import HistoryEntry, history
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed
+
+Predicate = Expression | str
+
+
+class TableSchema(StructType):
+    """The table's schema, with conversions; equal to the `StructType` of the same fields."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StructType) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+    def to_arrow(self) -> pa.Schema:
+        """As an Arrow schema."""
+        return to_arrow(self)
+
+    def to_json(self) -> str:
+        """As the schema string of the protocol."""
+        return schema_to_json(self)
+
+
+class DeltaTable:
+    """A table at a version.
+
+    The handle shows one version until `update_incremental`, `load_as_version` or a write made through it
+    moves it on. Its methods are not to be called from several threads at once; snapshots may be shared.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        timestamp_ms: int | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Open a table; reads its protocol and metadata, no list of files.
+
+        Args:
+            table_uri: a path or `file:` URI.
+            version: the version to show; the latest when None.
+            storage_options: for the store.
+            timestamp_ms: show the version that was current then (epoch milliseconds).
+            clock: where time comes from.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            VersionNotFoundError: the version is not, or no longer, in the log.
+        """
+        self._clock = clock
+        self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
+        self._known_at_ms = clock.now_ms()
+        self._snapshot = Snapshot.load(self._store, version=version, timestamp_ms=timestamp_ms, clock=clock)
+        self._pinned = version is not None or timestamp_ms is not None
+
+    @classmethod
+    def create(
+        cls,
+        table_uri: str | os.PathLike[str],
+        schema: StructType | pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+        storage_options: Mapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> DeltaTable:
+        """Create an empty table and open it.
+
+        Raises:
+            TableExistsError: there is one already.
+            SchemaError: the schema or the partitioning is not valid.
+        """
+        store = open_store(table_uri, storage_options=storage_options, clock=clock)
+        create_table(
+            store,
+            schema=from_arrow(schema) if isinstance(schema, pa.Schema) else schema,
+            partition_by=partition_by,
+            configuration=configuration,
+            name=name,
+            description=description,
+            properties=commit_properties,
+            clock=clock,
+        )
+        return cls(table_uri, storage_options=storage_options, clock=clock)
+
+    @staticmethod
+    def is_deltatable(
+        table_uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether there is a table. One listing."""
+        return Snapshot.exists(open_store(table_uri, storage_options=storage_options))
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def table_uri(self) -> str:
+        """The table's canonical URI."""
+        return self._store.uri
+
+    @property
+    def store(self) -> LogStore:
+        """The table's store."""
+        return self._store
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state that the handle shows."""
+        return self._snapshot
+
+    @property
+    def known_at_ms(self) -> int:
+        """When the snapshot was last known to be the newest; long ago for a version asked for by number."""
+        return 0 if self._pinned else self._known_at_ms
+
+    def version(self) -> int:
+        """The version that the handle shows."""
+        return self._snapshot.version
+
+    def schema(self) -> TableSchema:
+        """The schema."""
+        return TableSchema(self._snapshot.schema.fields)
+
+    def metadata(self) -> Metadata:
+        """Name, description, partition columns, properties."""
+        return self._snapshot.metadata
+
+    def protocol(self) -> Protocol:
+        """What a client must support."""
+        return self._snapshot.protocol
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """Who did what, newest first, up to the handle's version. One request for each commit."""
+        return history(self._snapshot, limit=limit)
+
+    def transactions(self) -> Mapping[str, SetTransaction]:
+        """The newest `txn` of each application id."""
+        return self._snapshot.transactions
+
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """Metadata domains by name."""
+        return self._snapshot.domain_metadata
+
+    def detail(self) -> dict[str, Any]:
+        """What the table is, in one JSON-serialisable mapping; counts live files and bytes."""
+        snapshot = self._snapshot
+        metadata, protocol = snapshot.metadata, snapshot.protocol
+        return {
+            "uri": self.table_uri,
+            "id": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "version": snapshot.version,
+            "last_modified_ms": snapshot.timestamp_ms,
+            "created_time_ms": metadata.created_time_ms,
+            "partition_columns": list(snapshot.partition_columns),
+            "num_files": snapshot.files.num_files,
+            "size_bytes": snapshot.files.total_bytes,
+            "configuration": dict(metadata.configuration),
+            "min_reader_version": protocol.min_reader_version,
+            "min_writer_version": protocol.min_writer_version,
+            "reader_features": sorted(protocol.reader_features or ()),
+            "writer_features": sorted(protocol.writer_features or ()),
+        }
+
+    # ------------------------------------------------------------ which version it shows
+
+    def load_as_version(self, version: int | None = None, *, timestamp_ms: int | None = None) -> None:
+        """Show another version: by number, as of a time, or the latest when neither is given.
+
+        Raises:
+            VersionNotFoundError: the version is not, or no longer, in the log.
+        """
+        self._known_at_ms = self._clock.now_ms()
+        self._snapshot = Snapshot.load(
+            self._store, version=version, timestamp_ms=timestamp_ms, clock=self._clock
+        )
+        self._pinned = version is not None or timestamp_ms is not None
+
+    def update_incremental(self) -> None:
+        """Show the latest version; reads only the commits that are new."""
+        if self._pinned:
+            self.load_as_version()
+        else:
+            self.adopt(self._snapshot.refresh())
+
+    def _adopt_result(self, committed: Committed | None) -> None:
+        if committed is not None and committed.snapshot is not None:
+            self.adopt(committed.snapshot)
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Show this snapshot of the table, which the caller knows to be the newest."""
+        self._known_at_ms = self._clock.now_ms()
+        self._pinned = False
+        self._snapshot = snapshot
+
+    # ------------------------------------------------------------ rows and files
+
+    def file_uris(self, predicate: Predicate | None = None) -> list[str]:
+        """The URIs of the live files, or of those that may hold rows matching the predicate."""
+        paths = Scan(self._snapshot, predicate=predicate).files().column("path").to_pylist()
+        return [path if "://" in path else f"{self.table_uri}/{path}" for path in paths]
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:
+        """The live files with their partition values and statistics, one row each.
+
+        Args:
+            flatten: one column `partition.x`, `min.x`, ... for each instead of structs.
+        """
+        return add_actions_table(self._snapshot, flatten=flatten)
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, filters: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as a stream in bounded memory.
+
+        Args:
+            columns: which, in this order; all when None.
+            filters: a predicate as Spark SQL text or as a tree; files that cannot match are not read.
+        """
+        return Scan(self._snapshot, predicate=filters, columns=columns).to_batches()
+
+    def to_pyarrow_table(
+        self, columns: Sequence[str] | None = None, filters: Predicate | None = None
+    ) -> pa.Table:
+        """The rows as one table in memory. Arguments as `to_batches`."""
+        return Scan(self._snapshot, predicate=filters, columns=columns).to_table()
+
+    # ------------------------------------------------------------ maintenance
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """Rewriting files: `table.optimize.compact()`."""
+        return TableOptimizer(self)
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changing the definition: `table.alter.add_columns(...)`."""
+        return TableAlterer(self)
+
+    def restore(
+        self,
+        target: int | None = None,
+        *,
+        timestamp_ms: int | None = None,
+        ignore_missing_files: bool = False,
+        dry_run: bool = False,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> RestorePlan:
+        """Make the table what it was at a version or time, as a new version.
+
+        Args:
+            target: the version to bring back.
+            timestamp_ms: or the time, in epoch milliseconds, whose version to bring back.
+            ignore_missing_files: go on without files that the store no longer has; their rows are lost.
+            dry_run: only say what would change.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            The plan: files and rows that come back or go, and the commits that are undone.
+
+        Raises:
+            MissingDataFileError: data files of that version are gone.
+            RestoreError: not exactly one of version and time.
+        """
+        self.update_incremental()
+        plan = plan_restore(self._snapshot, version=target, timestamp_ms=timestamp_ms, clock=self._clock)
+        if not dry_run:
+            self._adopt_result(
+                apply_restore(
+                    self._snapshot,
+                    plan,
+                    ignore_missing_files=ignore_missing_files,
+                    properties=commit_properties,
+                    by_timestamp=timestamp_ms is not None,
+                    clock=self._clock,
+                ).committed
+            )
+        return plan
+
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        *,
+        dry_run: bool = True,
+        enforce_retention: bool = True,
+        force: bool = False,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> list[str]:
+        """Delete files that no version within the retention needs.
+
+        Args:
+            retention_hours: age from which removed files go; the table's retention when None.
+            dry_run: only say what would go. The default.
+            enforce_retention: refuse a retention below the table's own.
+            force: with `enforce_retention=False`, really allow a shorter one.
+            executor: maps the deletions; threads of this process when None.
+            commit_properties: provenance of the commits that record start and end.
+
+        Returns:
+            The paths that went, or would go, relative to the table's root.
+
+        Raises:
+            RetentionTooShortError: the retention could take files that readers or writers need.
+        """
+        self.update_incremental()
+        plan = plan_vacuum(
+            self._snapshot,
+            retention_hours=retention_hours,
+            enforce_retention=enforce_retention,
+            force=force,
+            clock=self._clock,
+        )
+        planned = [file.path for file in plan.files]
+        if dry_run:
+            return planned
+        result = apply_vacuum(
+            self._snapshot, plan, properties=commit_properties, executor=executor, clock=self._clock
+        )
+        self.update_incremental()
+        kept = set(result.kept)
+        return [path for path in planned if path not in kept]
+
+    def create_checkpoint(self) -> CheckpointInfo:
+        """Write a checkpoint of the handle's version."""
+        return write_checkpoint(self._snapshot)
+
+    def cleanup_metadata(self, *, dry_run: bool = False) -> LogCleanup:
+        """Delete log files that the table's log retention no longer needs."""
+        return cleanup_expired_logs(self._snapshot, clock=self._clock, dry_run=dry_run)

@@ -1,0 +1,193 @@
+"""The table features (PROTOCOL.md, "Table Features"): one row each, and later ones are only more rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delta_core.actions import Metadata, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What decides whether a feature that the protocol lists is in use.
+
+    Attributes:
+        metadata: the table's metadata.
+        has_deletion_vectors: whether a live file has a deletion vector; True when it is not known.
+        has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when it is not known.
+    """
+
+    metadata: Metadata
+    has_deletion_vectors: bool = True
+    has_v2_checkpoint: bool = True
+
+
+ActiveProbe = Callable[[TableFacts], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFeature:
+    """One feature and what this library does with it.
+
+    Attributes:
+        name: as in `readerFeatures` and `writerFeatures`.
+        in_reader: True for reader-writer features.
+        legacy_reader_version: reader version that implies it below version 3.
+        legacy_writer_version: writer version that implies it below version 7.
+        readable: tables that use it are read correctly.
+        writable: tables that use it are written correctly.
+        active: whether a table uses it; a listed feature that is not in use asks nothing of us.
+    """
+
+    name: str
+    in_reader: bool = False
+    legacy_reader_version: int | None = None
+    legacy_writer_version: int | None = None
+    readable: bool = True
+    writable: bool = False
+    active: ActiveProbe = lambda _: True
+
+
+def _enabled(key: str) -> ActiveProbe:
+    return lambda facts: facts.metadata.configuration.get(key, "false").strip().lower() == "true"
+
+
+def _column_metadata(*keys: str) -> ActiveProbe:
+    return lambda facts: any(key in fields for fields in field_metadata(facts.metadata) for key in keys)
+
+
+def field_metadata(metadata: Metadata) -> Iterator[Mapping[str, Any]]:
+    """The metadata of every field of the schema, nested ones included."""
+    try:
+        pending: list[Any] = [json.loads(metadata.schema_string)] if metadata.schema_string else []
+    except (ValueError, RecursionError):
+        return  # reported where the schema itself is read
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("metadata"), dict):
+                yield node["metadata"]
+            pending.extend(value for key, value in node.items() if key != "metadata")
+        elif isinstance(node, list):
+            pending.extend(node)
+
+
+def _has_type(name: str) -> ActiveProbe:
+    # A type's name can also be a column's name or comment: then the table counts as using the type.
+    return lambda facts: f'"{name}"' in facts.metadata.schema_string
+
+
+def _column_mapping(facts: TableFacts) -> bool:
+    return facts.metadata.configuration.get("delta.columnMapping.mode", "none").strip().lower() != "none"
+
+
+def _constraints(facts: TableFacts) -> bool:
+    return any(key.lower().startswith("delta.constraints.") for key in facts.metadata.configuration)
+
+
+def _deletion_vectors(facts: TableFacts) -> bool:
+    return facts.has_deletion_vectors or _enabled("delta.enableDeletionVectors")(facts)
+
+
+def _stored_deletion_vectors(facts: TableFacts) -> bool:
+    return facts.has_deletion_vectors
+
+
+def _v2_policy(facts: TableFacts) -> bool:
+    policy = facts.metadata.configuration.get("delta.checkpointPolicy", "classic")
+    return facts.has_v2_checkpoint or policy.strip().lower() == "v2"
+
+
+READ_PROBES: dict[str, ActiveProbe] = {
+    # What a reader must look at can be less than what a writer must.
+    "deletionVectors": _stored_deletion_vectors,
+    "v2Checkpoint": lambda facts: facts.has_v2_checkpoint,
+    "typeWidening": _column_metadata("delta.typeChanges"),
+    "typeWidening-preview": _column_metadata("delta.typeChanges"),
+}
+
+_ALL = (
+    TableFeature(name="appendOnly", legacy_writer_version=2, writable=True),
+    TableFeature(name="invariants", legacy_writer_version=2, writable=True),
+    TableFeature(name="checkConstraints", legacy_writer_version=3, writable=True, active=_constraints),
+    TableFeature(
+        name="changeDataFeed", legacy_writer_version=4, active=_enabled("delta.enableChangeDataFeed")
+    ),
+    TableFeature(
+        name="generatedColumns",
+        legacy_writer_version=4,
+        active=_column_metadata("delta.generationExpression"),
+    ),
+    TableFeature(
+        name="columnMapping",
+        in_reader=True,
+        legacy_reader_version=2,
+        legacy_writer_version=5,
+        readable=False,
+        active=_column_mapping,
+    ),
+    TableFeature(
+        name="identityColumns",
+        legacy_writer_version=6,
+        active=_column_metadata("delta.identity.start", "delta.identity.step"),
+    ),
+    TableFeature(name="timestampNtz", in_reader=True, writable=True),
+    TableFeature(name="vacuumProtocolCheck", in_reader=True, writable=True),
+    TableFeature(name="domainMetadata", writable=True),
+    TableFeature(name="deletionVectors", in_reader=True, readable=False, active=_deletion_vectors),
+    TableFeature(name="v2Checkpoint", in_reader=True, readable=False, active=_v2_policy),
+    TableFeature(name="rowTracking"),
+    TableFeature(name="inCommitTimestamp", active=_enabled("delta.enableInCommitTimestamps")),
+    TableFeature(name="inCommitTimestamp-preview", active=_enabled("delta.enableInCommitTimestamps-preview")),
+    TableFeature(name="allowColumnDefaults", active=_column_metadata("CURRENT_DEFAULT")),
+    TableFeature(name="clustering"),
+    TableFeature(name="checkpointProtection"),
+    TableFeature(name="icebergCompatV1", active=_enabled("delta.enableIcebergCompatV1")),
+    TableFeature(name="icebergCompatV2", active=_enabled("delta.enableIcebergCompatV2")),
+    TableFeature(name="materializePartitionColumns"),
+    TableFeature(
+        name="typeWidening", in_reader=True, readable=False, active=_enabled("delta.enableTypeWidening")
+    ),
+    TableFeature(
+        name="typeWidening-preview",
+        in_reader=True,
+        readable=False,
+        active=_enabled("delta.enableTypeWidening"),
+    ),
+    TableFeature(name="variantType", in_reader=True, readable=False, active=_has_type("variant")),
+    TableFeature(name="variantType-preview", in_reader=True, readable=False, active=_has_type("variant")),
+    TableFeature(name="variantShredding", in_reader=True, readable=False, active=_has_type("variant")),
+    TableFeature(
+        name="variantShredding-preview", in_reader=True, readable=False, active=_has_type("variant")
+    ),
+)
+
+FEATURES: Mapping[str, TableFeature] = {feature.name: feature for feature in _ALL}
+"""Every feature that is known, by name."""
+
+
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a reader of the table must support."""
+    if protocol.min_reader_version >= 3:
+        return protocol.reader_features or frozenset()
+    return frozenset(
+        feature.name
+        for feature in _ALL
+        if feature.legacy_reader_version is not None
+        and feature.legacy_reader_version <= protocol.min_reader_version
+    )
+
+
+def writer_features(protocol: Protocol) -> frozenset[str]:
+    """The features that a writer of the table must support."""
+    if protocol.min_writer_version >= 7:
+        return protocol.writer_features or frozenset()
+    return frozenset(
+        feature.name
+        for feature in _ALL
+        if feature.legacy_writer_version is not None
+        and feature.legacy_writer_version <= protocol.min_writer_version
+    )

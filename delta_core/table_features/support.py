@@ -1,0 +1,132 @@
+"""May this library do what was asked to this table? (PROTOCOL.md, "Protocol Evolution")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.errors import UnsupportedTableFeatureError
+from delta_core.table_features.feature import (
+    FEATURES,
+    READ_PROBES,
+    TableFacts,
+    reader_features,
+    writer_features,
+)
+
+MAX_READER_VERSION = 3
+MAX_WRITER_VERSION = 7
+
+
+def require_read_support(
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    has_deletion_vectors: bool = True,
+    has_v2_checkpoint: bool = True,
+    operation: str = "read the table",
+) -> None:
+    """Refuse a table whose rows could be misread.
+
+    A known feature that the table lists but does not use is no obstacle; an unknown one always is.
+
+    Args:
+        protocol: the table's protocol.
+        metadata: the table's metadata.
+        has_deletion_vectors: False when no live file is known to have one.
+        has_v2_checkpoint: False when the version does not come from one.
+        operation: what was asked, for the message.
+
+    Raises:
+        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+    """
+    if protocol.min_reader_version > MAX_READER_VERSION:
+        raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
+    facts = TableFacts(
+        metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
+    )
+    refused = [name for name in sorted(reader_features(protocol)) if not _may_read(name, facts)]
+    if refused:
+        raise _unsupported(refused, operation)
+
+
+def require_log_support(protocol: Protocol, *, has_v2_checkpoint: bool, operation: str) -> None:
+    """Refuse a table whose list of files could be wrong: unknown reader features, V2 checkpoints.
+
+    Features that only change how rows are read (deletion vectors, column mapping) do not matter here.
+
+    Raises:
+        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+    """
+    if protocol.min_reader_version > MAX_READER_VERSION:
+        raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
+    refused = [name for name in sorted(reader_features(protocol)) if name not in FEATURES]
+    if has_v2_checkpoint:
+        refused.append("v2Checkpoint")
+    if refused:
+        raise _unsupported(refused, operation)
+
+
+def require_write_support(
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    has_deletion_vectors: bool = True,
+    has_v2_checkpoint: bool = True,
+    operation: str = "write to the table",
+) -> None:
+    """Refuse a table that a commit of ours could damage. Includes `require_read_support`.
+
+    Raises:
+        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+    """
+    require_read_support(
+        protocol,
+        metadata,
+        has_deletion_vectors=has_deletion_vectors,
+        has_v2_checkpoint=has_v2_checkpoint,
+        operation=operation,
+    )
+    if protocol.min_writer_version > MAX_WRITER_VERSION:
+        raise _newer_version("writer", protocol.min_writer_version, MAX_WRITER_VERSION, operation)
+    facts = TableFacts(
+        metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
+    )
+    refused = [name for name in sorted(writer_features(protocol)) if not _may_write(name, facts)]
+    if refused:
+        raise _unsupported(refused, operation)
+
+
+def _may_read(name: str, facts: TableFacts) -> bool:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return False
+    return feature.readable or not READ_PROBES.get(name, feature.active)(facts)
+
+
+def _may_write(name: str, facts: TableFacts) -> bool:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return False
+    return feature.writable or not feature.active(facts)
+
+
+def _unsupported(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
+    listed = list(names)
+    unknown = [name for name in listed if name not in FEATURES]
+    cause = "The table uses a feature that this version of deltaward does not support"
+    if unknown:
+        cause += f" ({', '.join(unknown)}: not known at all)"
+    return UnsupportedTableFeatureError(
+        f"Cannot {operation}: unsupported table feature {', '.join(listed)}.",
+        cause=cause + ".",
+        fix="Use an engine that supports the feature, or drop the feature from the table with it.",
+    )
+
+
+def _newer_version(side: str, version: int, highest: int, operation: str) -> UnsupportedTableFeatureError:
+    return UnsupportedTableFeatureError(
+        f"Cannot {operation}: it needs {side} version {version}.",
+        cause=f"The highest {side} version there is support for is {highest}.",
+        fix="Use an engine that supports the version.",
+    )

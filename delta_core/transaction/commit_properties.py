@@ -1,0 +1,42 @@
+"""What the caller of a write may say about its commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_core.actions.set_transaction import SetTransaction
+from delta_core.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitProperties:
+    """Provenance, idempotency and limits of one commit.
+
+    Attributes:
+        user_metadata: free text stored in `commitInfo.userMetadata`; orchestrated jobs put JSON there.
+        user_name: who; the operating system's user when None.
+        engine_info: which program; `deltaward/<version>` when None.
+        txn: idempotency key. When the table already has this application id at this version or a
+            later one, the commit is a no-op that reports `AlreadyApplied`.
+        max_attempts: how many times another writer may win before the commit is given up.
+        deadline_seconds: how long the commit may take in all.
+    """
+
+    user_metadata: str | None = None
+    user_name: str | None = None
+    engine_info: str | None = None
+    txn: SetTransaction | None = None
+    max_attempts: int = 50
+    deadline_seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Refuse a key of another type. Raises ConfigurationError."""
+        if self.txn is not None and not isinstance(self.txn, SetTransaction):
+            raise ConfigurationError(
+                f"{self.txn!r} is no idempotency key.",
+                cause=f"It is of type {type(self.txn).__name__}.",
+                fix="Pass SetTransaction(app_id='job', version=9) from delta_core.actions.",
+            )
+
+
+DEFAULT_COMMIT_PROPERTIES = CommitProperties()

@@ -1,0 +1,305 @@
+"""The commit loop: one version, created by exactly one writer, whatever the store answers.
+
+*"Already exists" proves nothing*: the response to our own write may have been lost, and some stores
+report a conflict although nothing was written. So whenever a create-only write does not simply succeed,
+the version is read back, and its transaction id decides:
+
+- ours: committed, only the response was lost;
+- another's: check for conflicts up to the tail, then try the version after it;
+- not there: the same bytes again at the same version; a late first write is still ours;
+- unreadable: unknown, and the caller keeps its files.
+
+A version is never skipped: the next one is tried only after another writer's commit was read at this one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from delta_core.actions import CommitInfo
+from delta_core.actions.json_codec import decode_commit
+from delta_core.clock import Clock
+from delta_core.errors import (
+    CommitRejectedError,
+    CommitStateUnknownError,
+    ConcurrentWriteError,
+    CorruptLogError,
+    MaxCommitAttemptsError,
+    NameBlockedError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    StorePermissionError,
+    UnsafeStoreError,
+)
+from delta_core.log.commit_reader import CommitData
+from delta_core.log.log_path import commit_path
+from delta_core.observability import (
+    COMMIT_CONFLICT_TOTAL,
+    COMMIT_REBASE_TOTAL,
+    COMMIT_RECOVERED_TOTAL,
+    COMMIT_SPURIOUS_EXISTS_TOTAL,
+    COMMIT_TOTAL,
+    COMMIT_UNKNOWN_TOTAL,
+    METRICS,
+)
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.backoff import DecorrelatedJitter, FullJitter
+from delta_core.transaction.commit_result import (
+    AlreadyApplied,
+    CommitResult,
+    Committed,
+    Conflict,
+    Rejected,
+    Unknown,
+)
+from delta_core.transaction.observer import CommitPhase, TransactionObserver
+from delta_core.transaction.stale_writer_guard import StaleWriterGuard
+from delta_core.transaction.winning_commit import WinningCommit
+
+READ_BACK_TRIES = 8
+"""How often a version is read back before its owner counts as unknown."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """What to commit, as functions of the version.
+
+    Attributes:
+        read_version: the version that the transaction read; -1 for a table to be created.
+        render: the commit's bytes for a version; called once for each version tried.
+        examine: judges a commit that won; None means that this one may follow it.
+    """
+
+    txn_id: str
+    read_version: int
+    render: Callable[[int], bytes]
+    examine: Callable[[WinningCommit], Conflict | AlreadyApplied | None]
+    max_attempts: int
+    deadline_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lost:
+    """Another writer owns the version."""
+
+    winner: WinningCommit
+
+
+@dataclass(slots=True, kw_only=True)
+class Committer:
+    """Runs one commit request. Not reusable.
+
+    Cost: one request when nobody interferes, two on a snapshot older than a second; one read for each
+    commit that won and one for the free version after them otherwise.
+    """
+
+    store: LogStore
+    request: CommitRequest
+    guard: StaleWriterGuard
+    clock: Clock
+    random: Random
+    observer: TransactionObserver
+    tail: list[CommitData] = field(default_factory=list)
+    """The commits that others made after the version read, then this one once it landed."""
+    _attempts: int = 0
+    _ambiguous: bool = False
+    _started_seconds: float = field(default=0.0)
+
+    def run(self) -> CommitResult:
+        """Commit, and say what became of it.
+
+        Raises only what the observer, `render` or `examine` raises; store errors become results.
+        """
+        self._started_seconds = self.clock.monotonic_seconds()
+        result = self._run()
+        _count(result)
+        return result
+
+    def _run(self) -> CommitResult:
+        request = self.request
+        version = request.read_version + 1
+        pauses = FullJitter(random=self.random)
+        for _ in range(request.max_attempts):
+            outcome = self._settle(version, request.render(version))
+            if not isinstance(outcome, _Lost):
+                return outcome
+            self.observer.on_phase(CommitPhase.LOST, version)
+            refusal = request.examine(outcome.winner)
+            if refusal is not None:
+                return refusal
+            if self._out_of_time:
+                return self._given_up(version)
+            self.clock.sleep(pauses.next_seconds())
+            tail = self._examine_to_tail(version)
+            if not isinstance(tail, int):
+                return tail
+            version = tail + 1
+            METRICS.increment(COMMIT_REBASE_TOTAL)
+            self.observer.on_phase(CommitPhase.REBASED, version)
+        return self._given_up(version - 1)
+
+    def _settle(self, version: int, data: bytes) -> CommitResult | _Lost:
+        """Write one version until its owner is certain."""
+        pauses = DecorrelatedJitter(random=self.random)
+        undecided = False
+        while True:
+            stale = self.guard.before_put()
+            if stale is not None:
+                return (
+                    self._unknown(version, str(stale))
+                    if self._ambiguous
+                    else Rejected(error=stale, attempts=self._attempts)
+                )
+            if undecided and self._out_of_time:
+                return self._unknown(version, "The deadline passed before the store gave a clear answer.")
+            self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
+            self._attempts += 1
+            refused: StorageError | None = None
+            exists = False
+            try:
+                self.store.put_if_absent(commit_path(version), data)
+            except ObjectExistsError:
+                exists = True
+            except (StorePermissionError, UnsafeStoreError, NameBlockedError) as error:
+                if not self._ambiguous:
+                    return Rejected(error=_rejection(error), attempts=self._attempts)
+                refused = error
+            except StorageError as error:
+                self._ambiguous = True
+                _log.warning("commit outcome unclear", extra={"version": version, "error": str(error)})
+            else:
+                self.observer.on_phase(CommitPhase.AFTER_PUT, version)
+                return self._landed(version, data, recovered=False)
+            self.observer.on_phase(CommitPhase.AFTER_PUT, version)
+            outcome = self._owner(version, data)
+            if outcome is not None:
+                return outcome
+            if refused is not None:
+                return self._unknown(version, f"An earlier attempt was unclear, then: {refused.problem}")
+            if exists:
+                METRICS.increment(COMMIT_SPURIOUS_EXISTS_TOTAL)
+                self._ambiguous = True
+            undecided = True
+            self.clock.sleep(pauses.next_seconds())
+
+    def _owner(self, version: int, data: bytes) -> CommitResult | _Lost | None:
+        """Read a version back: landed, lost, unknown, or None when it does not exist."""
+        try:
+            found = self._read(version)
+        except StorageError as error:
+            return self._unknown(version, f"Reading the version back failed: {error.problem}")
+        if found is None:
+            return None
+        if found == data:
+            return self._landed(version, found, recovered=True)
+        try:
+            actions = decode_commit(found, path=commit_path(version))
+        except CorruptLogError as error:
+            return self._unreadable(version, str(error))
+        if any(isinstance(a, CommitInfo) and a.txn_id == self.request.txn_id for a in actions):
+            return self._landed(version, found, recovered=True)
+        self._keep(version, found)
+        return _Lost(winner=WinningCommit.of(version, actions))
+
+    def _examine_to_tail(self, known: int) -> int | CommitResult:
+        """Judge every commit after `known`: the last version there is, or the result when one conflicts."""
+        version = known
+        self.guard.tail_seen()
+        while True:
+            try:
+                found = self._read(version + 1)
+                if found is None:
+                    return version
+                actions = decode_commit(found, path=commit_path(version + 1))
+            except (StorageError, CorruptLogError) as error:
+                return self._unreadable(version + 1, str(error))
+            version += 1
+            self._keep(version, found)
+            refusal = self.request.examine(WinningCommit.of(version, actions))
+            if refusal is not None:
+                return refusal
+
+    def _read(self, version: int) -> bytes | None:
+        """The version's bytes, None when it does not exist; transport failures are tried again."""
+        pauses = DecorrelatedJitter(random=self.random)
+        for remaining in range(READ_BACK_TRIES - 1, -1, -1):
+            try:
+                return self.store.read(commit_path(version))
+            except ObjectNotFoundError:
+                return None
+            except StorageError:
+                if remaining == 0:
+                    raise
+                self.clock.sleep(pauses.next_seconds())
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _landed(self, version: int, data: bytes, *, recovered: bool) -> CommitResult:
+        try:
+            stale = self.guard.after_put(version)
+        except StorageError as error:
+            return self._unknown(version, f"Checking the log's tail failed: {error.problem}")
+        if stale is not None:
+            return Rejected(error=stale, files_referenced=True, attempts=self._attempts)
+        self._keep(version, data)
+        self.observer.on_phase(CommitPhase.COMMITTED, version)
+        return Committed(
+            version=version, recovered=recovered, attempts=self._attempts, txn_id=self.request.txn_id
+        )
+
+    def _keep(self, version: int, data: bytes) -> None:
+        self.tail.append(CommitData(version=version, path=commit_path(version), data=data))
+
+    def _unknown(self, version: int, cause: str) -> Unknown:
+        error = CommitStateUnknownError(
+            f"It is not known whether version {version} was committed.",
+            cause=cause,
+            fix=f"Look for txnId {self.request.txn_id} in the table's history before running the job again; "
+            "its data files were kept.",
+        )
+        return Unknown(version=version, txn_id=self.request.txn_id, error=error, attempts=self._attempts)
+
+    def _unreadable(self, version: int, cause: str) -> Conflict:
+        error = ConcurrentWriteError(
+            f"Another writer committed version {version}, and it could not be examined.",
+            cause=cause,
+            fix="Check the table's log, then run the operation again.",
+        )
+        return Conflict(winner=version, rule="unreadable_winner", error=error, attempts=self._attempts)
+
+    def _given_up(self, winner: int) -> Conflict:
+        error = MaxCommitAttemptsError(
+            f"Other writers won every attempt, last with version {winner}.",
+            cause=f"{self._attempts} attempts were made.",
+            fix="Run the operation again when fewer writers are active, or raise max_attempts.",
+        )
+        return Conflict(winner=winner, rule="attempts_exhausted", error=error, attempts=self._attempts)
+
+    @property
+    def _out_of_time(self) -> bool:
+        elapsed = self.clock.monotonic_seconds() - self._started_seconds
+        return elapsed >= self.request.deadline_seconds
+
+
+def _rejection(error: StorageError) -> StorageError | CommitRejectedError:
+    if isinstance(error, UnsafeStoreError):
+        return error
+    return CommitRejectedError(
+        f"The store refused the commit: {error.problem}", cause=error.cause, fix=error.fix
+    )
+
+
+def _count(result: CommitResult) -> None:
+    if isinstance(result, Unknown):
+        METRICS.increment(COMMIT_UNKNOWN_TOTAL)
+    elif isinstance(result, Conflict):
+        METRICS.increment(COMMIT_CONFLICT_TOTAL)
+    elif isinstance(result, Committed) and not result.already_applied:
+        METRICS.increment(COMMIT_TOTAL)
+        if result.recovered:
+            METRICS.increment(COMMIT_RECOVERED_TOTAL)

@@ -1,0 +1,255 @@
+"""The conflict rules: may this transaction be ordered after a commit that it did not see?
+
+Each rule is a function with a name; `CONFLICT_RULES` is the whole list, checked in order. A rule
+returns the error to raise when it fires and None when the two commits get along.
+
+The levels differ only in what a concurrent *append* means. Under WriteSerializable a blind append may
+be ordered after the transaction although its version is lower, so it never conflicts, unless the
+transaction also changes the schema that the append relied on. A file whose `dataChange` is false holds
+no new rows and takes none away, so a rearrangement never conflicts with a read; two commits that remove
+the same file always conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from delta_core.actions import AddFile, Metadata, RemoveFile
+from delta_core.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    ConcurrentModificationError,
+    ConcurrentTransactionError,
+    ConcurrentWriteError,
+    MetadataChangedError,
+    ProtocolChangedError,
+)
+from delta_core.storage.uri import canonical_log_path
+from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.winning_commit import WinningCommit
+
+RuleFunction = Callable[[TransactionFootprint, WinningCommit], ConcurrentModificationError | None]
+
+INERT_PROPERTIES = frozenset(
+    {
+        "delta.checkpointInterval",
+        "delta.deletedFileRetentionDuration",
+        "delta.enableExpiredLogCleanup",
+        "delta.logRetentionDuration",
+        "delta.setTransactionRetentionDuration",
+        "delta.targetFileSize",
+        "delta.tuneFileSizesForRewrites",
+    }
+)
+"""Properties that say nothing about what a data file may contain. Those outside `delta.` are inert too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictRule:
+    """A named rule."""
+
+    name: str
+    check: RuleFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleViolation:
+    """A rule that fired on a winner."""
+
+    rule: str
+    winner: int
+    error: ConcurrentModificationError
+
+
+def find_conflict(transaction: TransactionFootprint, winner: WinningCommit) -> RuleViolation | None:
+    """The first rule that forbids ordering the transaction after the winner, or None.
+
+    Pure; reads nothing.
+    """
+    for rule in CONFLICT_RULES:
+        error = rule.check(transaction, winner)
+        if error is not None:
+            return RuleViolation(rule=rule.name, winner=winner.version, error=error)
+    return None
+
+
+def protocol_changed(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """The winner changed the protocol, so what was checked before may no longer hold."""
+    if winner.protocol is None:
+        return None
+    return ProtocolChangedError(
+        f"The table's protocol changed in {winner.label}.",
+        cause="Another writer created the table or changed what a client must support.",
+        fix="Reload the table and run the operation again.",
+    )
+
+
+def metadata_changed(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """The winner changed the metadata.
+
+    A blind append survives a change that cannot matter to its files: the same schema and partitioning,
+    and only properties that say nothing about file contents.
+    """
+    if winner.metadata is None:
+        return None
+    if (
+        transaction.metadata is None
+        and transaction.is_blind_append
+        and transaction.base_metadata is not None
+        and _same_for_appends(transaction.base_metadata, winner.metadata)
+    ):
+        return None
+    return MetadataChangedError(
+        f"The table's metadata changed in {winner.label}.",
+        cause="Another writer changed the schema, the partitioning or the table properties.",
+        fix="Reload the table and run the operation again.",
+    )
+
+
+def concurrent_append(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """The winner added rows that the transaction would have read."""
+    if transaction.isolation is IsolationLevel.SNAPSHOT_ISOLATION or transaction.reads.is_empty:
+        return None
+    if (
+        transaction.isolation is IsolationLevel.WRITE_SERIALIZABLE
+        and winner.is_blind_append
+        and transaction.metadata is None
+    ):
+        return None
+    added = [add for add in winner.adds if add.data_change]
+    if not added:
+        return None
+    where = None
+    if transaction.reads.whole_table:
+        where = added[0]
+    else:
+        for predicate in transaction.reads.predicates:
+            where = transaction.matcher(added, predicate)
+            if where is not None:
+                break
+    if where is None:
+        return None
+    return ConcurrentAppendError(
+        f"Rows were added by {winner.label} to what this operation read.",
+        cause=f"The file {where.path!r} may hold matching rows.",
+        fix="Run the operation again, or narrow its predicate to partitions that no other job writes.",
+    )
+
+
+def delete_read(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """The winner removed rows that the transaction had read."""
+    reads = transaction.reads
+    if transaction.isolation is IsolationLevel.SNAPSHOT_ISOLATION or reads.is_empty:
+        return None
+    removed = [remove for remove in winner.removes if remove.data_change]
+    first = next((r for r in removed if _was_read(transaction, r)), None)
+    if first is None:
+        return None
+    return ConcurrentDeleteReadError(
+        f"Files that this operation read were removed by {winner.label}.",
+        cause=f"The file {first.path!r} was removed.",
+        fix="Run the operation again.",
+    )
+
+
+def delete_delete(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """Both commits remove the same file."""
+    if not transaction.removed_files:
+        return None
+    twice = next(
+        (r.path for r in winner.removes if canonical_log_path(r.path) in transaction.removed_files), None
+    )
+    if twice is None:
+        return None
+    return ConcurrentDeleteDeleteError(
+        f"Files that this operation removes were already removed by {winner.label}.",
+        cause=f"The file {twice!r} was removed or rewritten by both.",
+        fix="Run the operation again.",
+    )
+
+
+def same_application(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """Both commits set a version for the same application id."""
+    app_id = next((t.app_id for t in winner.transactions if t.app_id in transaction.app_ids), None)
+    if app_id is None:
+        return None
+    return ConcurrentTransactionError(
+        f"The application id {app_id!r} was also committed by {winner.label}.",
+        cause="Two runs of one job wrote at the same time.",
+        fix="Make sure that only one run of the job is active, then run it again.",
+    )
+
+
+def same_domain(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """Both commits set the same metadata domain."""
+    shared = sorted(transaction.domains & winner.domains)
+    if not shared:
+        return None
+    return ConcurrentWriteError(
+        f"The metadata domain {shared[0]!r} was also changed by {winner.label}.",
+        cause="Two writers changed one domain at the same time.",
+        fix="Reload the table and run the operation again.",
+    )
+
+
+CONFLICT_RULES: tuple[ConflictRule, ...] = (
+    ConflictRule(name="protocol_changed", check=protocol_changed),
+    ConflictRule(name="metadata_changed", check=metadata_changed),
+    ConflictRule(name="concurrent_append", check=concurrent_append),
+    ConflictRule(name="delete_read", check=delete_read),
+    ConflictRule(name="delete_delete", check=delete_delete),
+    ConflictRule(name="same_application", check=same_application),
+    ConflictRule(name="same_domain", check=same_domain),
+)
+
+
+def _was_read(transaction: TransactionFootprint, remove: RemoveFile) -> bool:
+    reads = transaction.reads
+    if reads.whole_table:
+        return True
+    if reads.files is not None:
+        return canonical_log_path(remove.path) in reads.files
+    if remove.partition_values is None:
+        return True
+    as_it_was = AddFile(
+        path=remove.path,
+        partition_values=remove.partition_values,
+        size_bytes=remove.size_bytes or 0,
+        modification_time_ms=0,
+        stats=remove.stats,
+    )
+    return any(transaction.matcher([as_it_was], predicate) is not None for predicate in reads.predicates)
+
+
+def _same_for_appends(before: Metadata, after: Metadata) -> bool:
+    return (
+        before.id == after.id
+        and before.schema_string == after.schema_string
+        and before.partition_columns == after.partition_columns
+        and _demanding(before.configuration) == _demanding(after.configuration)
+    )
+
+
+def _demanding(configuration: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in configuration.items()
+        if key.startswith("delta.") and key not in INERT_PROPERTIES
+    }

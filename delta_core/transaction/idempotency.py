@@ -1,0 +1,30 @@
+"""`txn` actions as idempotency keys (PROTOCOL.md, "Transaction Identifiers")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from delta_core.actions.set_transaction import SetTransaction
+
+if TYPE_CHECKING:
+    from delta_core.snapshot.snapshot import Snapshot
+
+
+def already_applied(snapshot: Snapshot, key: SetTransaction | None) -> SetTransaction | None:
+    """The table's `txn` action that covers the key, or None when the work is still to be done.
+
+    A key is covered when the table has its application id at the same version or a later one. Reads no
+    file actions.
+    """
+    if key is None:
+        return None
+    found = snapshot.transactions.get(key.app_id)
+    return found if found is not None and found.version >= key.version else None
+
+
+def covering(transactions: Iterable[SetTransaction], key: SetTransaction | None) -> SetTransaction | None:
+    """The action among `transactions` that covers the key, or None."""
+    if key is None:
+        return None
+    return next((t for t in transactions if t.app_id == key.app_id and t.version >= key.version), None)

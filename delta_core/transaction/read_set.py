@@ -1,0 +1,93 @@
+"""What a transaction read and what it changes: the facts that the conflict rules look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from delta_core.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from delta_core.expressions.ast import Expression
+from delta_core.storage.uri import canonical_log_path
+from delta_core.transaction.isolation import IsolationLevel
+
+FileMatcher = Callable[[Sequence[AddFile], Expression], AddFile | None]
+"""The first of the files that may hold a row for which the predicate is true; None when none may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSet:
+    """What the transaction's outcome depends on.
+
+    Attributes:
+        whole_table: every row was read, or the absence of other rows matters.
+        predicates: rows matching any of these were read.
+        files: keys (`canonical_log_path`) of the files whose rows were read; None when the caller named
+            none, so that the predicates alone tell which files were read.
+    """
+
+    whole_table: bool = False
+    predicates: tuple[Expression, ...] = ()
+    files: frozenset[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing was read."""
+        return not self.whole_table and not self.predicates and not self.files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionFootprint:
+    """A transaction as the conflict rules see it."""
+
+    reads: ReadSet
+    removed_files: frozenset[str]
+    adds_files: bool
+    metadata: Metadata | None
+    protocol: Protocol | None
+    app_ids: frozenset[str]
+    domains: frozenset[str]
+    isolation: IsolationLevel
+    base_metadata: Metadata | None
+    matcher: FileMatcher
+
+    @classmethod
+    def of(
+        cls,
+        actions: Sequence[Action],
+        *,
+        reads: ReadSet,
+        isolation: IsolationLevel,
+        base_metadata: Metadata | None,
+        matcher: FileMatcher,
+    ) -> TransactionFootprint:
+        """The footprint of staged actions."""
+        return cls(
+            reads=reads,
+            removed_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile)),
+            adds_files=any(isinstance(a, AddFile) for a in actions),
+            metadata=next((a for a in actions if isinstance(a, Metadata)), None),
+            protocol=next((a for a in actions if isinstance(a, Protocol)), None),
+            app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
+            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)),
+            isolation=isolation,
+            base_metadata=base_metadata,
+            matcher=matcher,
+        )
+
+    @property
+    def is_blind_append(self) -> bool:
+        """True when the transaction only adds files and its outcome depends on no row of the table."""
+        return self.adds_files and not self.removed_files and self.reads.is_empty
+
+
+def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) -> IsolationLevel:
+    """The isolation that the actions need.
+
+    A commit that changes no data (a rearrangement, a statistics refresh) cannot make a reader see a
+    different table, so only write-write conflicts matter to it.
+    """
+    files = [a for a in actions if isinstance(a, AddFile | RemoveFile)]
+    changes_table = any(isinstance(a, Metadata | Protocol) for a in actions)
+    if files and not changes_table and not any(a.data_change for a in files):
+        return IsolationLevel.SNAPSHOT_ISOLATION
+    return table_level

@@ -1,0 +1,378 @@
+"""A transaction: actions and reads are staged, then become one version of the table or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any, Self
+from uuid import uuid4
+
+from delta_core.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from delta_core.actions.json_codec import encode_commit
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import CommitError, DeltaError, InvalidTableError
+from delta_core.expressions.ast import Expression
+from delta_core.log.commit_reader import CommitData
+from delta_core.schema.json import schema_from_json
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import canonical_log_path
+from delta_core.table_features.support import require_write_support
+from delta_core.table_features.table_properties import TableProperties
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
+from delta_core.transaction.committer import CommitRequest, Committer
+from delta_core.transaction.conflict_checker import find_conflict
+from delta_core.transaction.file_matching import file_matcher
+from delta_core.transaction.idempotency import already_applied, covering
+from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
+from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters
+from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
+from delta_core.transaction.stale_writer_guard import StaleWriterGuard
+from delta_core.transaction.winning_commit import WinningCommit
+
+MAX_COMMITS_IN_SEGMENT = 500
+"""A snapshot that grew by more commits than this is read anew, from the newest checkpoint."""
+
+
+class Transaction:
+    """Stages actions and what was read, then commits them as one version.
+
+    Use `begin` for a table that exists and `create` for one that does not. A transaction commits once.
+    Staging makes no request; `commit` makes one when no other writer interferes,
+    and one before it when the snapshot is more than a second old.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: LogStore,
+        snapshot: Snapshot | None,
+        operation: str,
+        operation_parameters: Mapping[str, Any] | None,
+        properties: CommitProperties,
+        isolation: IsolationLevel | None,
+        observer: TransactionObserver,
+        clock: Clock,
+        random: Random,
+        known_at_ms: int | None,
+    ) -> None:
+        self.store = store
+        self.snapshot = snapshot
+        self.properties = properties
+        self.txn_id = str(uuid4())
+        self._operation = operation
+        self._parameters = encode_parameters(operation_parameters or {})
+        self._metrics: dict[str, str] = {}
+        self._isolation = isolation
+        self._observer = observer
+        self._clock = clock
+        self._random = random
+        self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
+        self._actions: list[Action] = []
+        self._reads_whole_table = False
+        self._predicates: list[Expression] = []
+        self._read_files: set[str] | None = None
+        self._prepared: list[Action] | None = None
+        self._finished = False
+
+    @classmethod
+    def begin(
+        cls,
+        snapshot: Snapshot,
+        *,
+        operation: str,
+        operation_parameters: Mapping[str, Any] | None = None,
+        properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+        isolation: IsolationLevel | None = None,
+        observer: TransactionObserver = NULL_OBSERVER,
+        clock: Clock = SYSTEM_CLOCK,
+        random: Random | None = None,
+        known_at_ms: int | None = None,
+    ) -> Self:
+        """A transaction on an existing table.
+
+        Args:
+            snapshot: the state that the operation is based on.
+            operation: the operation's name in the history, such as `WRITE` or `OPTIMIZE`.
+            operation_parameters: values are stored as strings, those that are not text as JSON.
+            properties: provenance, idempotency key and limits.
+            isolation: overrides the table's level (`delta.isolationLevel`).
+            observer: sees each phase of the commit.
+            clock: where time comes from.
+            random: where jitter comes from.
+            known_at_ms: when the snapshot was last known to be the newest; the moment of this call when
+                None. Long operations that held the snapshot pass the time at which they loaded it.
+
+        Raises:
+            UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        """
+        snapshot.require_writable(operation=f"commit {operation}")
+        return cls(
+            store=snapshot.store,
+            snapshot=snapshot,
+            operation=operation,
+            operation_parameters=operation_parameters,
+            properties=properties,
+            isolation=isolation,
+            observer=observer,
+            clock=clock,
+            random=random or Random(),
+            known_at_ms=known_at_ms,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        store: LogStore,
+        *,
+        operation: str = "CREATE TABLE",
+        operation_parameters: Mapping[str, Any] | None = None,
+        properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+        isolation: IsolationLevel | None = None,
+        observer: TransactionObserver = NULL_OBSERVER,
+        clock: Clock = SYSTEM_CLOCK,
+        random: Random | None = None,
+    ) -> Self:
+        """A transaction that creates version 0; its actions must hold a protocol and metadata.
+
+        When another creator wins, `commit` returns a `Conflict` of the rule `protocol_changed`.
+        """
+        return cls(
+            store=store,
+            snapshot=None,
+            operation=operation,
+            operation_parameters=operation_parameters,
+            properties=properties,
+            isolation=isolation,
+            observer=observer,
+            clock=clock,
+            random=random or Random(),
+            known_at_ms=None,
+        )
+
+    @property
+    def read_version(self) -> int:
+        """The version that the transaction is based on; -1 for a table to be created."""
+        return self.snapshot.version if self.snapshot is not None else -1
+
+    def read_predicate(self, expression: Expression | None) -> Self:
+        """Note that rows matching the resolved predicate were read; None is the whole table."""
+        if expression is None:
+            self._reads_whole_table = True
+        else:
+            self._predicates.append(expression)
+        return self
+
+    def read_files(self, paths: Iterable[str]) -> Self:
+        """Note that these files (paths as in the log) were read.
+
+        With files named, only their removal conflicts; with predicates alone, the removal of any file
+        that may match does.
+        """
+        if self._read_files is None:
+            self._read_files = set()
+        self._read_files.update(canonical_log_path(path) for path in paths)
+        return self
+
+    def add(self, *actions: Action) -> Self:
+        """Stage actions; `commitInfo` and the idempotency key's `txn` are made by `commit`."""
+        if self._prepared is not None:
+            raise CommitError("The transaction is sealed.", fix="Stage every action before prepare().")
+        self._actions.extend(actions)
+        return self
+
+    def set_metrics(self, metrics: Mapping[str, Any]) -> Self:
+        """Set operation metrics; later calls add to earlier ones. Stored as strings."""
+        self._metrics.update(encode_metrics(metrics))
+        return self
+
+    def prepare(self) -> Self:
+        """Check the staged actions and seal them; nothing is sent to the store.
+
+        `commit` does this too. Calling it first tells errors that certainly left no trace in the log
+        from results.
+
+        Raises:
+            CommitError: the staged actions contradict each other.
+            InvalidTableError: the table is append-only and the actions take rows away.
+            UnsupportedTableFeatureError: staged protocol or metadata ask for what is not supported.
+        """
+        if self._prepared is None:
+            self._prepared = self._final_actions()
+        return self
+
+    def commit(self) -> CommitResult:
+        """Commit once, retrying past other writers where the conflict rules allow it.
+
+        Returns:
+            One of the results of `commit_result`; store errors are results, not exceptions.
+
+        Raises:
+            CommitError: this transaction was used up.
+            DeltaError: as `prepare`.
+        """
+        if self._finished:
+            raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
+        self._finished = True
+        key = self.properties.txn
+        if self.snapshot is not None:
+            found = already_applied(self.snapshot, key)
+            if found is not None:
+                return AlreadyApplied(
+                    version=self.snapshot.version,
+                    attempts=0,
+                    txn_id=self.txn_id,
+                    snapshot=self.snapshot,
+                    transaction=found,
+                )
+        actions = self.prepare()._prepared or []
+        footprint = self._footprint(actions)
+        self._observer.on_phase(CommitPhase.PREPARED, self.read_version + 1)
+        committer = Committer(
+            store=self.store,
+            request=CommitRequest(
+                txn_id=self.txn_id,
+                read_version=self.read_version,
+                render=self._renderer(actions, footprint),
+                examine=lambda winner: self._examine(footprint, winner),
+                max_attempts=self.properties.max_attempts,
+                deadline_seconds=self.properties.deadline_seconds,
+            ),
+            guard=StaleWriterGuard(
+                store=self.store,
+                clock=self._clock,
+                known_at_ms=self._known_at_ms,
+                log_retention_ms=TableProperties.of(self._configuration(actions)).log_retention_ms,
+                version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
+            ),
+            clock=self._clock,
+            random=self._random,
+            observer=self._observer,
+        )
+        result = committer.run()
+        if not isinstance(result, Committed):
+            return result
+        if result.already_applied:
+            return replace(result, snapshot=self._snapshot_after(committer.tail))
+        return replace(
+            result, operation_metrics=dict(self._metrics), snapshot=self._snapshot_after(committer.tail)
+        )
+
+    def _final_actions(self) -> list[Action]:
+        actions: list[Action] = [a for a in self._actions if not isinstance(a, CommitInfo)]
+        key = self.properties.txn
+        if key is not None and not any(
+            isinstance(a, SetTransaction) and a.app_id == key.app_id for a in actions
+        ):
+            actions.insert(0, replace(key, last_updated_ms=key.last_updated_ms or self._clock.now_ms()))
+        protocols = [a for a in actions if isinstance(a, Protocol)]
+        metadatas = [a for a in actions if isinstance(a, Metadata)]
+        if len(protocols) > 1 or len(metadatas) > 1:
+            raise CommitError("A commit holds at most one protocol and one metadata action.")
+        if self.snapshot is None and not (protocols and metadatas):
+            raise CommitError("A commit that creates a table needs a protocol and metadata.")
+        self._check_files(actions)
+        if protocols or metadatas:
+            protocol = protocols[0] if protocols else self._base().protocol
+            metadata = metadatas[0] if metadatas else self._base().metadata
+            require_write_support(protocol, metadata)
+        return actions
+
+    def _check_files(self, actions: list[Action]) -> None:
+        adds = [a.path for a in actions if isinstance(a, AddFile)]
+        if len(set(adds)) != len(adds):
+            raise CommitError("A commit adds the same file twice.")
+        removes = [a for a in actions if isinstance(a, RemoveFile)]
+        identities = {(r.path, r.deletion_vector and r.deletion_vector.unique_id) for r in removes}
+        if len(identities) != len(removes):
+            raise CommitError("A commit removes the same file twice.")
+        takes_rows = any(r.data_change for r in removes)
+        if takes_rows and self.snapshot is not None and self.snapshot.properties.append_only:
+            raise InvalidTableError(
+                f"The table is append-only, so {self._operation} cannot take rows away.",
+                cause="The table property delta.appendOnly is true.",
+                fix="Append instead, or set delta.appendOnly to false first.",
+            )
+
+    def _footprint(self, actions: list[Action]) -> TransactionFootprint:
+        metadata = self.snapshot.metadata if self.snapshot is not None else None
+        if self.snapshot is not None:
+            matcher = file_matcher(self.snapshot.schema, self.snapshot.partition_columns)
+        else:
+            created = next(a for a in actions if isinstance(a, Metadata))
+            matcher = file_matcher(schema_from_json(created.schema_string), created.partition_columns)
+        level = self._isolation
+        if level is None:
+            configured = TableProperties.of(self._configuration(actions)).isolation_level
+            level = IsolationLevel(str(configured))
+        return TransactionFootprint.of(
+            actions,
+            reads=ReadSet(
+                whole_table=self._reads_whole_table,
+                predicates=tuple(self._predicates),
+                files=frozenset(self._read_files) if self._read_files is not None else None,
+            ),
+            isolation=effective_isolation(actions, level),
+            base_metadata=metadata,
+            matcher=matcher,
+        )
+
+    def _renderer(self, actions: list[Action], footprint: TransactionFootprint) -> Callable[[int], bytes]:
+        """Makes the commit's bytes for a version: only the first line depends on it."""
+        body = encode_commit(actions)
+
+        def render(version: int) -> bytes:
+            info = commit_info(
+                operation=self._operation,
+                parameters=self._parameters,
+                metrics=self._metrics,
+                properties=self.properties,
+                isolation=footprint.isolation,
+                is_blind_append=footprint.is_blind_append,
+                read_version=version - 1,
+                txn_id=self.txn_id,
+                timestamp_ms=self._clock.now_ms(),
+            )
+            return encode_commit([info]) + body
+
+        return render
+
+    def _examine(
+        self, footprint: TransactionFootprint, winner: WinningCommit
+    ) -> Conflict | AlreadyApplied | None:
+        found = covering(winner.transactions, self.properties.txn)
+        if found is not None:
+            return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
+        violation = find_conflict(footprint, winner)
+        if violation is None:
+            return None
+        return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
+
+    def _snapshot_after(self, tail: Sequence[CommitData]) -> Snapshot | None:
+        """The table right after the commit; None rather than an error, since the commit stands."""
+        try:
+            if self.snapshot is None or len(self.snapshot.segment.commits) >= MAX_COMMITS_IN_SEGMENT:
+                return Snapshot.load(self.store, clock=self._clock)
+            return self.snapshot.advance(tail)
+        except DeltaError:
+            return None
+
+    def _configuration(self, actions: list[Action]) -> Mapping[str, str]:
+        staged = next((a for a in actions if isinstance(a, Metadata)), None)
+        return staged.configuration if staged is not None else self._base().metadata.configuration
+
+    def _base(self) -> Snapshot:
+        if self.snapshot is None:
+            raise CommitError("The transaction has no snapshot.")
+        return self.snapshot

@@ -1,0 +1,1 @@
+"""The demonstration: real tables loaded, maintained, rolled back and checked, on this machine alone."""

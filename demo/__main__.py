@@ -1,0 +1,70 @@
+"""`python -m demo run | up | down`: what `make demo`, `make up` and `make down` call."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from demo.commands import down, run, up
+from demo.display import Display
+from demo.layout import DEFAULT_HOME, Layout
+from demo.processes import DemoError
+from demo.profiles import PROFILES
+from demo.sabotage import NAMES
+
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code is 0 only when it did all it should."""
+    arguments = _parser().parse_args(argv)
+    layout = Layout(home=arguments.home.resolve())
+    display = Display()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        if arguments.command == "run":
+            profile = PROFILES["fast" if arguments.fast else "full"]
+            return run(
+                layout,
+                profile=profile,
+                display=display,
+                sabotage_name=arguments.sabotage,
+                connect_url=arguments.connect_url,
+                database=arguments.database,
+            )
+        if arguments.command == "up":
+            return up(layout, display=display)
+        return down(layout, display=display)
+    except DemoError as error:
+        display.console.print(f"[red]{type(error).__name__}[/red]: ", end="")
+        display.console.print(str(error), markup=False)
+        return 1
+    except KeyboardInterrupt:
+        display.console.print("Interrupted; everything that was started has been stopped.")
+        return EXIT_INTERRUPTED
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--home", type=Path, default=DEFAULT_HOME, help="where everything is kept")
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="the whole story, then the summary and its checks")
+    running.add_argument("--fast", action="store_true", help="four months, without Airflow's services")
+    running.add_argument("--sabotage", choices=NAMES, help="spoil the run; the checks must find it")
+    running.add_argument("--database", type=Path, help="a migrated Airflow database to copy, an SQLite file")
+    running.add_argument("--connect-url", help="use this Spark Connect server rather than starting one")
+    commands.add_parser("up", help="start Airflow with the project's DAGs and leave it running")
+    commands.add_parser("down", help="stop everything and check that nothing is left")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The three commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from demo import environment as environments
+from demo import services
+from demo.dag_runs import AirflowDagRunner, DagRunner
+from demo.display import Display
+from demo.inprocess import InProcessDagRunner
+from demo.layout import OWN_MARK, REPOSITORY, Layout
+from demo.processes import DemoError, free_port, running, stop_all
+from demo.profiles import Profile
+from demo.sabotage import Sabotage, prepare
+from demo.scenario import DAG_IDS, Scenario
+
+_READY_SECONDS = 240
+
+
+def run(
+    layout: Layout,
+    *,
+    profile: Profile,
+    display: Display,
+    sabotage_name: str | None = None,
+    connect_url: str | None = None,
+    database: Path | None = None,
+) -> int:
+    """Play the whole story from nothing; returns the summary's exit code."""
+    _clear(layout, display)
+    sabotage = prepare(sabotage_name or os.environ.get("DELTAWARD_DEMO_SABOTAGE"), layout)
+    if sabotage.name:
+        display.say(f"sabotaged: {sabotage.name}; the checks must fail")
+    if database is not None:
+        shutil.copy(database, layout.airflow_home / "airflow.db")
+    with _nothing_left(layout, display):
+        runner = _start(layout, profile=profile, display=display, sabotage=sabotage, connect_url=connect_url)
+        scenario = Scenario(layout, profile=profile, runner=runner, display=display, sabotage=sabotage)
+        scenario.play()
+    display.heading("Summary")
+    code = _summarise(layout)
+    display.say(f"took {display.elapsed_seconds:.0f} s; tables, logs and report are in {layout.home}")
+    return code
+
+
+def up(layout: Layout, *, display: Display) -> int:
+    """Start the services on what is there and leave them running."""
+    if running(layout):
+        display.say(f"already running: {environments.read_login(layout).url}")
+        _print_login(layout, display)
+        return 0
+    layout.make()
+    try:
+        _start_services(layout, display=display, sabotage=Sabotage(), connect_url=None, lasting=True)
+    except BaseException:
+        _stop(layout, display)
+        raise
+    _print_login(layout, display)
+    return 0
+
+
+def down(layout: Layout, *, display: Display) -> int:
+    """Stop everything; 1 when something is left."""
+    if not layout.home.is_dir():
+        display.say("nothing is running")
+        return 0
+    _stop(layout, display)
+    display.say("stopped; no process is left")
+    return 0
+
+
+def _start(
+    layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, connect_url: str | None
+) -> DagRunner:
+    if profile.standalone:
+        return _start_services(
+            layout, display=display, sabotage=sabotage, connect_url=connect_url, lasting=False
+        )
+    with display.step("start Spark Connect, prepare Airflow's database"):
+        url, ready = _spark(layout, connect_url)
+        environment = _environment(layout, url, sabotage)
+        if not (layout.airflow_home / "airflow.db").exists():
+            services.migrate(layout, environment=environment)
+        runner = InProcessDagRunner(layout, environment=environment)
+        ready()
+    if missing := set(DAG_IDS) - runner.dag_ids:
+        raise DemoError(f"DAGs are missing: {', '.join(sorted(missing))}")
+    return runner
+
+
+def _start_services(
+    layout: Layout, *, display: Display, sabotage: Sabotage, connect_url: str | None, lasting: bool
+) -> AirflowDagRunner:
+    with display.step("start Airflow and Spark Connect"):
+        url, ready = _spark(layout, connect_url)
+        port = free_port()
+        login = environments.write_login(layout, port=port)
+        environment = _environment(layout, url, sabotage) | environments.service_settings(layout, port=port)
+        if not lasting:
+            # A demonstration at midnight must not meet the scheduled maintenance.
+            environment["DELTAWARD_MAINTENANCE_SCHEDULE"] = ""
+        display.detail("preparing Airflow's database")
+        services.migrate(layout, environment=environment)
+        started = services.start_airflow(layout, environment=environment, triggerer=lasting)
+        api = services.wait_for_airflow(
+            started, login, dag_ids=DAG_IDS, seconds=_READY_SECONDS, report=display.detail
+        )
+        ready()
+    return AirflowDagRunner(api, services=list(started.values()))
+
+
+def _spark(layout: Layout, connect_url: str | None) -> tuple[str, Callable[[], None]]:
+    """The Connect server's URL, and what waits until it answers."""
+    if connect_url:
+        return connect_url, lambda: None
+    environment = environments.base_environment(layout, connect_url=None)
+    service, url = services.start_spark_connect(layout, environment=environment)
+    port = urlsplit(url).port or 0
+    return url, lambda: services.wait_for_port(service, port, seconds=_READY_SECONDS)
+
+
+def _environment(layout: Layout, connect_url: str, sabotage: Sabotage) -> dict[str, str]:
+    return environments.base_environment(
+        layout,
+        connect_url=connect_url,
+        dags=sabotage.dags,
+        policies=sabotage.policies,
+        driver_python=sabotage.driver_python,
+    )
+
+
+def _summarise(layout: Layout) -> int:
+    """In a process of its own that is given nothing but the facts."""
+    command = [sys.executable, "-m", "demo.summary", str(layout.facts), "--report", str(layout.report)]
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+@contextmanager
+def _nothing_left(layout: Layout, display: Display) -> Iterator[None]:
+    """Whatever happens inside, all processes are gone afterwards."""
+    try:
+        yield
+    finally:
+        _stop(layout, display)
+
+
+def _stop(layout: Layout, display: Display) -> None:
+    previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with display.step("stop every process"):
+            left = stop_all(layout)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if left:
+        raise DemoError("Processes are left that could not be stopped:\n" + "\n".join(left))
+
+
+def _clear(layout: Layout, display: Display) -> None:
+    """Stop what an earlier demonstration left, and start from nothing."""
+    if running(layout):
+        display.say("an earlier demonstration is still running")
+        _stop(layout, display)
+    if layout.home.is_dir():
+        entries = [entry for entry in layout.home.iterdir() if entry.name != OWN_MARK]
+        if entries and not (layout.home / OWN_MARK).exists():
+            raise DemoError(f"{layout.home} holds files that no demonstration put there; name another --home")
+        for entry in entries:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    layout.make()
+
+
+def _print_login(layout: Layout, display: Display) -> None:
+    login = environments.read_login(layout)
+    display.console.print(
+        f"\n  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n"
+    )
+    display.console.print(
+        "Start with a run of flights_etl, months 2013-01 to 2013-09. `make down` stops it all."
+    )

@@ -1,0 +1,133 @@
+"""Running DAGs, and what is kept of a run: its state and its tasks', as plain data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from demo.airflow_api import AirflowApi
+from demo.processes import DemoError, Service
+from demo.profiles import YEAR
+
+Report = Callable[[str], None]
+
+_FINISHED = ("success", "failed")
+_MARKS = {
+    "success": "✓",
+    "failed": "✗",
+    "skipped": "-",
+    "upstream_failed": "✗",
+    "running": "…",
+    "queued": "·",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """One task instance; `map_index` is -1 for one that is not mapped."""
+
+    task_id: str
+    map_index: int
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One finished run of a DAG."""
+
+    dag_id: str
+    run_id: str
+    state: str
+    tasks: tuple[TaskRecord, ...]
+
+
+class DagRunner(Protocol):
+    """Runs DAGs to their end, whatever that is."""
+
+    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
+        """Run a DAG once, without a logical date."""
+        ...
+
+    def backfill(
+        self, dag_id: str, *, months: Sequence[int], conf: dict[str, Any], report: Report
+    ) -> list[RunRecord]:
+        """Run a monthly DAG for consecutive months, one after the other."""
+        ...
+
+    def result(self, run: RunRecord, task_id: str, *, map_index: int = -1) -> Any:
+        """What a task returned; None when it returned nothing."""
+        ...
+
+
+class AirflowDagRunner:
+    """Through the REST API of a running Airflow."""
+
+    def __init__(self, api: AirflowApi, *, services: Sequence[Service], seconds: float = 300) -> None:
+        self._api = api
+        self._services = services
+        self._seconds = seconds
+
+    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
+        self._api.trigger(dag_id, run_id=run_id, conf=conf)
+        deadline = time.monotonic() + self._seconds
+        while True:
+            record = self._record(dag_id, run_id)
+            report(progress_line(record))
+            if record.state in _FINISHED:
+                return record
+            self._pause(deadline, f"{dag_id} {run_id}")
+
+    def backfill(
+        self, dag_id: str, *, months: Sequence[int], conf: dict[str, Any], report: Report
+    ) -> list[RunRecord]:
+        before = {run["dag_run_id"] for run in self._api.runs(dag_id)}
+        backfill = self._api.backfill(
+            dag_id, from_date=_first_of(months[0]), to_date=_first_of(months[-1]), conf=conf
+        )
+        deadline = time.monotonic() + self._seconds
+        while True:
+            # Airflow marks a backfill completed once all its runs have ended.
+            completed = self._api.backfill_completed(backfill)
+            runs = [run for run in self._api.runs(dag_id) if run["dag_run_id"] not in before]
+            records = [self._record(dag_id, run["dag_run_id"]) for run in reversed(runs) if run["start_date"]]
+            if records:
+                report(progress_line(records[-1]))
+            if completed:
+                return records
+            self._pause(deadline, f"the backfill of {dag_id}")
+
+    def result(self, run: RunRecord, task_id: str, *, map_index: int = -1) -> Any:
+        return self._api.xcom(run.dag_id, run.run_id, task_id, map_index=map_index)
+
+    def _record(self, dag_id: str, run_id: str) -> RunRecord:
+        # The run before its tasks: tasks of a finished run do not change any more.
+        run = self._api.run(dag_id, run_id)
+        tasks = [
+            TaskRecord(task_id=task["task_id"], map_index=task["map_index"], state=task["state"])
+            for task in self._api.task_instances(dag_id, run_id)
+        ]
+        return RunRecord(dag_id=dag_id, run_id=run_id, state=run["state"], tasks=tuple(tasks))
+
+    def _pause(self, deadline: float, what: str) -> None:
+        for service in self._services:
+            service.require_alive()
+        if time.monotonic() > deadline:
+            raise DemoError(f"{what} did not end in {self._seconds:.0f} s")
+        time.sleep(0.4)
+
+
+def progress_line(record: RunRecord) -> str:
+    """The run's tasks that run or have ended, each with a mark for how it stands."""
+    begun = [
+        f"{_MARKS.get(task.state or '', task.state)} {task.task_id.split('.')[-1]}"
+        + (f"[{task.map_index}]" if task.map_index >= 0 else "")
+        for task in record.tasks
+        if task.state not in (None, "scheduled", "queued", "removed")
+    ]
+    return "  ".join(begun) or record.state
+
+
+def _first_of(month: int) -> str:
+    return f"{YEAR}-{month:02}-01T00:00:00Z"

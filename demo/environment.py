@@ -1,0 +1,132 @@
+"""The environment of everything the demonstration starts: nothing of the user's own Airflow gets in."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.layout import REPOSITORY, Layout, read_json, write_json
+from demo.processes import LOOPBACK
+
+USER = "admin"
+CONNECTION_ID = "deltaward_default"
+
+_NOT_PASSED_ON = (
+    "AIRFLOW",
+    "PYSPARK_",
+    "SPARK_",
+    "DELTAWARD_LANDING",
+    "DELTAWARD_MAINTENANCE",
+    "DELTAWARD_POLICIES",
+    "DELTAWARD_TABLES",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How to reach the Airflow of one demonstration."""
+
+    url: str
+    user: str
+    password: str
+
+
+def write_login(layout: Layout, *, port: int) -> Login:
+    """Make a password, write the file that Airflow checks it with, and remember both."""
+    login = Login(url=f"http://{LOOPBACK}:{port}", user=USER, password=secrets.token_urlsafe(12))
+    write_json(_passwords_file(layout), {USER: login.password})
+    write_json(layout.login, {"url": login.url, "user": login.user, "password": login.password})
+    return login
+
+
+def read_login(layout: Layout) -> Login:
+    return Login(**read_json(layout.login))
+
+
+def base_environment(
+    layout: Layout,
+    *,
+    connect_url: str | None,
+    dags: Path | None = None,
+    policies: Path | None = None,
+    driver_python: Path | None = None,
+) -> dict[str, str]:
+    """What both ways of running the DAGs need.
+
+    Args:
+        connect_url: the Spark Connect server's.
+        dags: another DAG folder than the repository's.
+        policies: another policy file than the DAG folder's.
+        driver_python: another interpreter for the drivers than this one.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_NOT_PASSED_ON) and name.upper() != "NO_PROXY"
+    }
+    no_plugins = layout.home / "no-plugins"
+    no_plugins.mkdir(exist_ok=True)
+    extra = {"runner": "spark_connect", "connect_url": connect_url, "work_dir": str(layout.home / "runs")}
+    if driver_python is not None:
+        extra["python"] = str(driver_python)
+    environment = {
+        **kept,
+        # Airflow starts programs by name; ours must be the ones found.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")]),
+        "PYTHONUNBUFFERED": "1",
+        # Nothing here leaves this machine, so a proxy that the environment names must not get in between.
+        "NO_PROXY": f"{LOOPBACK},localhost",
+        "no_proxy": f"{LOOPBACK},localhost",
+        "AIRFLOW_HOME": str(layout.airflow_home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags or REPOSITORY / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(no_plugins),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        # SQLite lets one writer in at a time; on a busy machine the others must wait longer than 5 s.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{layout.airflow_home / 'airflow.db'}?timeout=60",
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(layout.logs / "tasks"),
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps({"conn_type": "deltaward", "extra": extra}),
+        "DELTAWARD_TABLES_ROOT": str(layout.tables),
+        "DELTAWARD_LANDING_ROOT": str(layout.landing),
+    }
+    if policies is not None:
+        environment["DELTAWARD_POLICIES"] = str(policies)
+    return environment
+
+
+def service_settings(layout: Layout, *, port: int) -> dict[str, str]:
+    """The further settings of Airflow's services: loopback only, one user with a password."""
+    base_url = f"http://{LOOPBACK}:{port}"
+    return {
+        "AIRFLOW__API__HOST": LOOPBACK,
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": base_url,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
+        "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
+        "AIRFLOW__CORE__AUTH_MANAGER": (
+            "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+        ),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_file(layout)),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{base_url}/execution/",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "3",
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "60",
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+        "AIRFLOW__SCHEDULER__MIN_FILE_PROCESS_INTERVAL": "60",
+    }
+
+
+def _passwords_file(layout: Layout) -> Path:
+    return layout.airflow_home / "passwords.json"

@@ -1,0 +1,94 @@
+"""The other way of running the DAGs: one worker process, without Airflow's services."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from demo.dag_runs import Report, RunRecord, TaskRecord, progress_line
+from demo.layout import REPOSITORY, Layout
+from demo.processes import MARK, DemoError, record_session, tail
+from demo.profiles import YEAR
+
+
+class InProcessDagRunner:
+    """Hands runs to `demo.inprocess_worker`; use `close` at the end."""
+
+    def __init__(self, layout: Layout, *, environment: Mapping[str, str]) -> None:
+        self._log = layout.logs / "inprocess-worker.log"
+        self._results: dict[tuple[str, str, int], Any] = {}
+        reading, writing = os.pipe()
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "demo.inprocess_worker", "--reply-fd", str(writing)],
+                cwd=REPOSITORY,
+                env={**environment, MARK: str(layout.home)},
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writing,),
+                start_new_session=True,
+                text=True,
+            )
+        os.close(writing)
+        record_session(layout, "inprocess-worker", self._process.pid)
+        self._replies = os.fdopen(reading)
+        self.dag_ids = set(self._answer()["dag_ids"])
+
+    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
+        report(f"running {dag_id}")
+        record = self._ask(dag_id, conf=conf, logical_date=None)
+        report(progress_line(record))
+        return record
+
+    def backfill(
+        self, dag_id: str, *, months: Sequence[int], conf: dict[str, Any], report: Report
+    ) -> list[RunRecord]:
+        records = []
+        for month in months:
+            # `dag.test` takes the interval that ends at the date, a backfill the one that starts there.
+            after = f"{YEAR}-{month + 1:02}-01" if month < 12 else f"{YEAR + 1}-01-01"
+            records.append(self._ask(dag_id, conf=conf, logical_date=f"{after}T00:00:00Z"))
+            report(progress_line(records[-1]))
+        return records
+
+    def result(self, run: RunRecord, task_id: str, *, map_index: int = -1) -> Any:
+        return self._results.get((run.run_id, task_id, map_index))
+
+    def close(self) -> None:
+        """Let the worker end: its input is over."""
+        with contextlib.suppress(BrokenPipeError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        self._replies.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
+
+    def _ask(self, dag_id: str, *, conf: dict[str, Any], logical_date: str | None) -> RunRecord:
+        assert self._process.stdin is not None
+        self._process.stdin.write(
+            json.dumps({"dag_id": dag_id, "conf": conf, "logical_date": logical_date}) + "\n"
+        )
+        self._process.stdin.flush()
+        answer = self._answer()
+        for result in answer["results"]:
+            key = (answer["run_id"], result["task_id"], result["map_index"])
+            self._results[key] = result["value"]
+        return RunRecord(
+            dag_id=dag_id,
+            run_id=answer["run_id"],
+            state=answer["state"],
+            tasks=tuple(TaskRecord(**task) for task in answer["tasks"]),
+        )
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._replies.readline()
+        answer = json.loads(line) if line else {"error": f"the worker ended\n{tail(self._log)}"}
+        if "error" in answer:
+            raise DemoError(f"{answer['error']}\nIts log: {self._log}")
+        return answer

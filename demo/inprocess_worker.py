@@ -1,0 +1,92 @@
+"""Runs DAGs with Airflow's `dag.test` in this one process: no scheduler, no server, the same DAG files.
+
+    python -m demo.inprocess_worker --reply-fd N
+
+Reads one JSON request a line from standard input ({"dag_id", "conf", "logical_date"}) and answers each with
+one JSON line on the given descriptor. Airflow's own output goes where standard output goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+import pendulum
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--reply-fd", type=int, required=True)
+    arguments = parser.parse_args()
+
+    # Airflow reads its configuration when it is imported, so it is imported in this process only.
+    from airflow.dag_processing.dagbag import BundleDagBag
+
+    folder = os.environ["AIRFLOW__CORE__DAGS_FOLDER"]
+
+    def parse() -> Any:
+        # Anew for each run, as for each task in Airflow: `dag.test` leaves a run's conf in the params.
+        return BundleDagBag(dag_folder=folder, bundle_path=folder, bundle_name="dags-folder")
+
+    bag = parse()
+    with os.fdopen(arguments.reply_fd, "w", buffering=1) as replies:
+        if bag.import_errors:
+            replies.write(json.dumps({"error": str(bag.import_errors)}) + "\n")
+            return 1
+        replies.write(json.dumps({"dag_ids": sorted(bag.dags)}) + "\n")
+        for line in sys.stdin:
+            try:
+                answer = _run(parse(), json.loads(line))
+            except Exception:
+                answer = {"error": traceback.format_exc()}
+            # A task's handler stays behind and would swallow the order to end.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            replies.write(json.dumps(answer) + "\n")
+    return 0
+
+
+def _run(bag: Any, request: dict[str, Any]) -> dict[str, Any]:
+    from airflow.models.xcom import XComModel
+    from airflow.settings import Session
+    from sqlalchemy import select
+
+    logical_date = request["logical_date"] and pendulum.parse(request["logical_date"])
+    dag = bag.dags[request["dag_id"]]
+    run = dag.test(logical_date=logical_date, run_conf=request["conf"])
+    with Session() as session:
+        results = session.scalars(
+            select(XComModel).where(
+                XComModel.dag_id == run.dag_id,
+                XComModel.run_id == run.run_id,
+                XComModel.key == "return_value",
+            )
+        ).all()
+        return {
+            "run_id": run.run_id,
+            "state": str(run.state),
+            "tasks": [
+                {
+                    "task_id": task.task_id,
+                    "map_index": task.map_index,
+                    "state": task.state and str(task.state),
+                }
+                for task in run.get_task_instances(session=session)
+            ],
+            "results": [
+                {
+                    "task_id": result.task_id,
+                    "map_index": result.map_index,
+                    "value": XComModel.deserialize_value(result),
+                }
+                for result in results
+            ],
+        }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Processes that outlive a function but never the demonstration.
+
+Each service leads its own session. What it starts may move into further process groups (Airflow's
+supervisors and Spark's Python workers do) or even sessions of their own (job runners do), so a service
+is ended by everything that is in its session or carries the demonstration's mark in its environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from demo.layout import Layout, read_json, write_json
+
+MARK = "DELTAWARD_DEMO_HOME"
+LOOPBACK = "127.0.0.1"
+
+
+class DemoError(Exception):
+    """The demonstration cannot go on; the text says why and what to look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A process that leads its own session."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def require_alive(self) -> None:
+        """Raises DemoError with the log's tail when the service has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise DemoError(f"{self.name} ended with code {code}.\n{tail(self.log)}\nIts log: {self.log}")
+
+
+def start(
+    name: str, command: Sequence[str], *, layout: Layout, environment: Mapping[str, str], cwd: Path
+) -> Service:
+    """Start a service and write its pid file."""
+    log = layout.logs / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(command),
+            cwd=cwd,
+            env={**environment, MARK: str(layout.home)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    record_session(layout, name, process.pid)
+    return Service(name=name, process=process, log=log)
+
+
+def record_session(layout: Layout, name: str, pid: int) -> None:
+    """Write the pid file of a process that leads its own session."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        # The start time tells the process from a later one that got the same number.
+        started = psutil.Process(pid).create_time()
+        write_json(layout.pids / f"{name}.json", {"session": pid, "started": started})
+
+
+def stop_all(layout: Layout, *, patience_seconds: float = 15.0) -> list[str]:
+    """End every process of the demonstration at `layout.home` and remove the pid files.
+
+    Returns: a line for each process that could not be ended; empty when none is left.
+    """
+    _signal_all(layout, signal.SIGTERM)
+    deadline = time.monotonic() + patience_seconds
+    while running(layout):
+        if time.monotonic() > deadline:
+            _signal_all(layout, signal.SIGKILL)
+        if time.monotonic() > deadline + 10:
+            break
+        time.sleep(0.2)
+    left = [_describe(process) for process in running(layout)]
+    if not left:
+        for pid_file in layout.pids.glob("*.json"):
+            pid_file.unlink(missing_ok=True)
+    return left
+
+
+def running(layout: Layout) -> list[psutil.Process]:
+    """The live processes of the demonstration at `layout.home`, this one left out."""
+    sessions = set(_recorded_sessions(layout))
+    found = []
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            if os.getsid(process.pid) in sessions or process.environ().get(MARK) == str(layout.home):
+                found.append(process)
+    return found
+
+
+def _recorded_sessions(layout: Layout) -> Iterator[int]:
+    for pid_file in sorted(layout.pids.glob("*.json")):
+        try:
+            record = read_json(pid_file)
+            session = int(record["session"])
+        except (ValueError, KeyError, OSError):
+            continue
+        try:
+            leader = psutil.Process(session)
+        except psutil.NoSuchProcess:
+            # A session's number is not given to a new process while a member of the session lives.
+            yield session
+            continue
+        if abs(leader.create_time() - float(record["started"])) < 1:
+            yield session
+
+
+def _signal_all(layout: Layout, number: signal.Signals) -> None:
+    own_group = os.getpgid(0)
+    groups = set()
+    for process in running(layout):
+        with contextlib.suppress(ProcessLookupError):
+            groups.add(os.getpgid(process.pid))
+    for group in groups - {own_group}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+
+
+def _describe(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return f"{process.pid} {' '.join(process.cmdline())[:160]}"
+    return str(process.pid)
+
+
+def free_port() -> int:
+    """A loopback port that is free now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def tail(path: Path, *, lines: int = 15) -> str:
+    try:
+        return "\n".join("  | " + line for line in path.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return "  | (no log)"

@@ -1,0 +1,152 @@
+"""The story: load, refuse, maintain, roll back and forward. Records what happened; judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from demo import raw_data
+from demo.dag_runs import DagRunner, RunRecord
+from demo.display import Display
+from demo.layout import Layout, read_json, write_json
+from demo.processes import DemoError
+from demo.profiles import YEAR, Profile
+from demo.sabotage import Sabotage
+
+ETL, MAINTENANCE, ROLLBACK = DAG_IDS = ("flights_etl", "table_maintenance", "table_rollback")
+
+
+class Scenario:
+    """Plays the story once and writes the facts."""
+
+    def __init__(
+        self, layout: Layout, *, profile: Profile, runner: DagRunner, display: Display, sabotage: Sabotage
+    ) -> None:
+        self._layout = layout
+        self._profile = profile
+        self._runner = runner
+        self._display = display
+        self._sabotage = sabotage
+        self._facts: dict[str, Any] = {
+            "profile": profile.name,
+            "sabotage": sabotage.name,
+            "tables": {feed: str(layout.table(feed)) for feed in profile.feeds},
+            "runs": [],
+            "points": {},
+        }
+
+    def play(self) -> None:
+        """Every act, in order. A run that fails is recorded like any other."""
+        self._load()
+        self._refuse()
+        self._maintain()
+        self._roll_back()
+        write_json(self._layout.facts, self._facts)
+
+    def _load(self) -> None:
+        months = self._profile.first_months
+        first, last = _month(months[0]), _month(months[-1])
+        with self._display.step(f"load {first} to {last} in one run"):
+            conf = {"first_month": first, "last_month": last, "feeds": list(self._profile.feeds)}
+            self._record("load", self._run(ETL, f"load-{first}-to-{last}", conf))
+        self._note("first_months")
+        for batch in _consecutive(self._sabotage.months_to_load(self._profile.single_months)):
+            names = ", ".join(_month(month) for month in batch)
+            with self._display.step(f"load {names} one by one, by a backfill"):
+                runs = self._runner.backfill(
+                    ETL, months=batch, conf={"feeds": list(self._profile.feeds)}, report=self._display.detail
+                )
+            for run in runs:
+                self._record("load", run)
+        self._sabotage.after_loading(self._layout, self._profile)
+        self._note("loaded")
+
+    def _refuse(self) -> None:
+        month = self._profile.months[-1]
+        batches = raw_data.write_bad_batches(self._layout.bad_batches, month=month)
+        for name, path in batches.items():
+            with self._display.step(f"deliver {_month(month)} again, badly ({name}): it must be refused"):
+                before = self._log_files("flights")
+                conf = {"first_month": _month(month), "source": str(path), "feeds": ["flights"]}
+                run = self._run(ETL, f"bad-{name}", conf)
+                self._record("bad", run, batch=name, log_before=before, log_after=self._log_files("flights"))
+        self._note("after_bad")
+
+    def _maintain(self) -> None:
+        with self._display.step("maintain every table"):
+            run = self._run(
+                MAINTENANCE, "maintain", {"tables": list(self._profile.feeds), "vacuum_preview": True}
+            )
+            self._record("maintenance", run)
+        self._facts["vacuum_plans"] = self._vacuum_plans(run)
+        self._facts["data_files"] = {
+            feed: _data_files(self._layout.table(feed)) for feed in self._profile.feeds
+        }
+        self._note("maintained")
+
+    def _roll_back(self) -> None:
+        for point, target in (("rolled_back", "first_months"), ("forward", "maintained")):
+            version = self._facts["points"][target]["flights"]
+            with self._display.step(f"restore flights to version {version}"):
+                conf = {"table": str(self._layout.table("flights")), "version": version}
+                self._record("rollback", self._run(ROLLBACK, f"restore-to-{version}", conf))
+            self._note(point)
+
+    def _run(self, dag_id: str, run_id: str, conf: dict[str, Any]) -> RunRecord:
+        return self._runner.run(dag_id, run_id=run_id, conf=conf, report=self._display.detail)
+
+    def _record(self, purpose: str, run: RunRecord, **more: Any) -> None:
+        self._facts["runs"].append({"purpose": purpose, **asdict(run), **more})
+        self._display.say(f"{run.dag_id} {run.run_id}: {run.state}")
+
+    def _note(self, point: str) -> None:
+        self._facts["points"][point] = {feed: self._version(feed) for feed in self._profile.feeds}
+
+    def _version(self, feed: str) -> int:
+        commits = [name for name in self._log_files(feed) if name[:20].isdigit() and name[20:] == ".json"]
+        if not commits:
+            raise DemoError(
+                f"The table {feed} does not exist: its load failed. See {self._layout.logs / 'tasks'}"
+            )
+        return max(int(name[:20]) for name in commits)
+
+    def _log_files(self, feed: str) -> list[str]:
+        log = self._layout.table(feed) / "_delta_log"
+        return sorted(path.name for path in log.iterdir()) if log.is_dir() else []
+
+    def _vacuum_plans(self, run: RunRecord) -> dict[str, Any]:
+        """The whole plans, from the result files that the tasks' results name; by table."""
+        plans = {}
+        tables = self._runner.result(run, "tables") or []
+        for task in run.tasks:
+            if task.task_id != "maintain.vacuum_plan" or task.state != "success":
+                continue
+            summary = self._runner.result(run, task.task_id, map_index=task.map_index)
+            result = read_json(Path(unquote(urlsplit(summary["result_uri"]).path)))
+            plans[tables[task.map_index]["name"]] = result["output"]["plan"]
+        return plans
+
+
+def _month(month: int) -> str:
+    return f"{YEAR}-{month:02}"
+
+
+def _consecutive(months: Sequence[int]) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for month in months:
+        if batches and batches[-1][-1] + 1 == month:
+            batches[-1].append(month)
+        else:
+            batches.append([month])
+    return batches
+
+
+def _data_files(table: Path) -> dict[str, int]:
+    return {
+        path.relative_to(table).as_posix(): path.stat().st_size
+        for path in sorted(table.rglob("*.parquet"))
+        if not path.relative_to(table).as_posix().startswith("_")
+    }

@@ -1,0 +1,1 @@
+"""The connection `deltaward`: typed settings, run directories and runners."""

@@ -1,0 +1,213 @@
+"""What a connection of type `deltaward` says, checked.
+
+Extras are read by allow-list: a name that is not known is refused, so that a typing error cannot turn
+into a default, and nothing that a connection holds reaches a driver by accident.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from delta_core.errors import ConfigurationError
+
+
+class RunnerName(StrEnum):
+    """The engines a job can be handed to."""
+
+    INLINE = "inline"
+    SPARK_SUBMIT = "spark_submit"
+    SPARK_CONNECT = "spark_connect"
+
+
+STORAGE_OPTIONS = frozenset(
+    {
+        "aws_access_key_id",
+        "aws_endpoint_url",
+        "aws_region",
+        "aws_secret_access_key",
+        "aws_session_token",
+        "aws_virtual_hosted_style_request",
+    }
+)
+"""Storage options that a connection may hold. Each goes to the store, never into a spec or an argument."""
+
+_SPARK_BINARIES = frozenset({"spark-submit", "spark2-submit", "spark3-submit"})
+_PYTHON_NAME = re.compile(r"python(\d+(\.\d+)?)?")
+_MASTER = re.compile(r"(local(\[[\d*,]+\])?|yarn|(spark|k8s)://\S+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """The settings of one connection.
+
+    Attributes:
+        runner: the engine used when an operator names none.
+        master: Spark master for spark_submit; None leaves it to Spark's own configuration.
+        connect_url: `sc://host:port` for spark_connect, without a token.
+        connect_token: the Connect server's bearer token (the connection's password).
+        python: absolute path of the driver's interpreter; None is the worker's own.
+        spark_binary: spark-submit's name on PATH or its absolute path.
+        work_dir: where specs, results and states of runs are kept.
+        allowed_roots: table URIs must lie under one of these; empty allows every table.
+        storage_options: for the tables' store.
+        deadline_seconds: a job is stopped after this long; None sets no limit.
+    """
+
+    runner: RunnerName = RunnerName.INLINE
+    master: str | None = None
+    connect_url: str | None = None
+    connect_token: str | None = field(default=None, repr=False)
+    python: str | None = None
+    spark_binary: str = "spark-submit"
+    work_dir: Path = field(default_factory=lambda: default_work_dir())
+    allowed_roots: tuple[str, ...] = ()
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    deadline_seconds: float | None = None
+
+
+def default_work_dir() -> Path:
+    """`deltaward` in Airflow's home."""
+    return Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute() / "deltaward"
+
+
+def parse_settings(extra: Mapping[str, Any], *, password: str | None = None) -> ConnectionSettings:
+    """The settings that a connection's extra and password hold. Empty values count as not given.
+
+    Raises:
+        ConfigurationError: an extra is not known or its value is not valid. Values are not in the message.
+    """
+    given = {name: value for name, value in extra.items() if value not in (None, "", [], {})}
+    unknown = sorted(set(given) - set(_PARSERS))
+    if unknown:
+        raise ConfigurationError(
+            f"The connection has extras that deltaward does not know: {', '.join(unknown)}",
+            fix=f"Remove them; known are {', '.join(sorted(_PARSERS))}",
+        )
+    parsed = {name: _PARSERS[name](value) for name, value in given.items()}
+    return ConnectionSettings(**parsed, connect_token=password or None)
+
+
+def parse_runner(value: object) -> RunnerName:
+    """A runner's name.
+
+    Raises:
+        ConfigurationError: there is no such runner.
+    """
+    try:
+        return RunnerName(str(value))
+    except ValueError as error:
+        raise _invalid("runner", f"one of {', '.join(RunnerName)}") from error
+
+
+def _invalid(name: str, expected: str) -> ConfigurationError:
+    return ConfigurationError(f"The connection's extra {name} is not valid", fix=f"Set it to {expected}")
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or "\0" in value or "\n" in value:
+        raise _invalid(name, "one line of text")
+    return value.strip()
+
+
+def _master(value: object) -> str:
+    text = _text("master", value)
+    if not _MASTER.fullmatch(text):
+        raise _invalid("master", "local[N], yarn, spark://host:port or k8s://...")
+    return text
+
+
+def _connect_url(value: object) -> str:
+    text = _text("connect_url", value)
+    expected = "sc://host:port; the token belongs into the connection's password"
+    try:
+        parts = urlsplit(text)
+        secret = parts.password is not None or "token=" in text.lower()
+        valid = parts.scheme == "sc" and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError as error:
+        raise _invalid("connect_url", expected) from error
+    if secret or not valid:
+        raise _invalid("connect_url", expected)
+    return text
+
+
+def _python(value: object) -> str:
+    path = Path(_text("python", value))
+    # Anything may be written into a connection; only an interpreter may be started from it.
+    if not path.is_absolute() or not _PYTHON_NAME.fullmatch(path.name):
+        raise _invalid("python", "the absolute path of a Python interpreter")
+    return str(path)
+
+
+def _spark_binary(value: object) -> str:
+    text = _text("spark_binary", value)
+    path = Path(text)
+    if path.name not in _SPARK_BINARIES or not (text == path.name or path.is_absolute()):
+        raise _invalid("spark_binary", f"{', '.join(sorted(_SPARK_BINARIES))} or an absolute path to one")
+    return text
+
+
+def _work_dir(value: object) -> Path:
+    path = Path(_text("work_dir", value)).expanduser()
+    if not path.is_absolute():
+        raise _invalid("work_dir", "an absolute path")
+    return path
+
+
+def _allowed_roots(value: object) -> tuple[str, ...]:
+    entries: object = value.split(",") if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise _invalid("allowed_roots", "a list of URIs, or URIs with commas between them")
+    return tuple(entry.strip() for entry in entries if entry.strip())
+
+
+def _storage_options(value: object) -> dict[str, str]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise _invalid("storage_options", "a JSON object of texts") from error
+    if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
+        raise _invalid("storage_options", "a JSON object of texts")
+    unknown = sorted(set(value) - STORAGE_OPTIONS)
+    if unknown:
+        raise ConfigurationError(
+            f"The connection has storage options that are not allowed: {', '.join(map(str, unknown))}",
+            fix=f"Remove them; allowed are {', '.join(sorted(STORAGE_OPTIONS))}",
+        )
+    return dict(value)
+
+
+def _deadline_seconds(value: object) -> float:
+    try:
+        seconds = (
+            float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else 0.0
+        )
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise _invalid("deadline_seconds", "a number of seconds greater than 0")
+    return seconds
+
+
+_PARSERS: Mapping[str, Callable[[object], Any]] = {
+    "runner": parse_runner,
+    "master": _master,
+    "connect_url": _connect_url,
+    "python": _python,
+    "spark_binary": _spark_binary,
+    "work_dir": _work_dir,
+    "allowed_roots": _allowed_roots,
+    "storage_options": _storage_options,
+    "deadline_seconds": _deadline_seconds,
+}
+
+EXTRA_NAMES = frozenset(_PARSERS)
+"""The extras that a connection may have."""

@@ -1,0 +1,1 @@
+"""Operators over Delta tables; import each from its own module."""

@@ -1,0 +1,208 @@
+"""What the operators share: from rendered arguments to a JobSpec, to a runner, to a small XCom."""
+
+from __future__ import annotations
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from delta_airflow.assets import same_table
+from delta_airflow.hooks.deltaward import DeltawardHook
+from delta_airflow.hooks.settings import RunnerName, parse_runner
+from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
+from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
+from delta_airflow.operators.rendered import as_optional_float, as_optional_text, as_text
+from delta_airflow.operators.summary import summarize
+from delta_airflow.runners.base import Runner
+from delta_airflow.runners.run_directory import RunDirectory
+from delta_core.clock import SYSTEM_CLOCK
+from delta_core.errors import DeltaError
+from delta_core.execution.progress import ProgressEvent
+from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.job_spec import JobSpec, TableRef
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class DeltaTableOperator(BaseOperator):
+    """Runs one job on one table. Subclasses say which kind and with which parameters.
+
+    A retry of the task, a cleared task and a driver that outlived its task apply the work once: see
+    `operators.provenance.idempotency_key`. An error that can pass is raised as it is, so that Airflow
+    retries; any other becomes AirflowFailException.
+
+    Args:
+        table_uri: absolute path or URI of the table (templated).
+        table_id: `metaData.id` that the table must still have; None accepts any (templated).
+        conn_id: connection of type `deltaward` (templated).
+        runner: `inline`, `spark_submit` or `spark_connect`; None is the kind's own choice, or else the
+            connection's (templated).
+        work_name: names the work itself in place of the task instance, for idempotency across runs
+            (templated).
+        approver: who approved the work, for the commit's provenance (templated).
+        deadline_seconds: stops the job after this long; None is the connection's limit (templated).
+    """
+
+    template_fields: Sequence[str] = (
+        "table_uri",
+        "table_id",
+        "conn_id",
+        "runner",
+        "work_name",
+        "approver",
+        "deadline_seconds",
+    )
+    operator_extra_links = (DeltaJobResultLink(), DeltaTableEventsLink())
+    ui_color = "#d5ece4"
+
+    default_runner: ClassVar[RunnerName | None] = None
+    """The kind's runner when the operator names none; None leaves it to the connection."""
+
+    def __init__(
+        self,
+        *,
+        table_uri: str,
+        table_id: str | None = None,
+        conn_id: str = DeltawardHook.default_conn_name,
+        runner: str | None = None,
+        work_name: str | None = None,
+        approver: str | None = None,
+        deadline_seconds: float | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table_uri = table_uri
+        self.table_id = table_id
+        self.conn_id = conn_id
+        self.runner = runner
+        self.work_name = work_name
+        self.approver = approver
+        self.deadline_seconds = deadline_seconds
+        self._running: Runner | None = None
+        self._killed = False
+
+    @abstractmethod
+    def job_kind(self) -> str:
+        """The kind of job, from the rendered arguments."""
+
+    @abstractmethod
+    def job_params(self) -> Mapping[str, Any]:
+        """The job's parameters, from the rendered arguments.
+
+        Raises:
+            ConfigurationError: an argument is not valid.
+        """
+
+    def commits(self) -> bool:
+        """False when the job, as asked, cannot commit: then it needs no idempotency key."""
+        return True
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the job.
+
+        Returns:
+            The result's summary; the whole result is at its `result_uri`.
+
+        Raises:
+            AirflowFailException: the job failed in a way that running it again cannot help.
+            DeltaError: the job failed and may be retried.
+        """
+        try:
+            summary = self._run(context)
+        except DeltaError as error:
+            if error.retryable:
+                raise
+            raise AirflowFailException(f"{error.code}: {error}") from error
+        return summary
+
+    def on_kill(self) -> None:
+        """Stop the job: Airflow calls this when the task is ended from outside or times out."""
+        self._killed = True
+        if self._running is not None:
+            self.log.warning("Stopping the job")
+            self._running.cancel()
+
+    def build_spec(self, task: TaskIdentity, *, hook: DeltawardHook) -> JobSpec:
+        """The JobSpec of the rendered arguments, without its result_uri. Holds no secret.
+
+        Raises:
+            ConfigurationError: an argument or the connection is not valid.
+        """
+        table = TableRef(
+            uri=hook.table_uri(as_text("table_uri", self.table_uri)),
+            id=as_optional_text("table_id", self.table_id),
+        )
+        name = as_optional_text("work_name", self.work_name)
+        seconds = as_optional_float("deadline_seconds", self.deadline_seconds, minimum=1)
+        seconds = hook.settings.deadline_seconds if seconds is None else seconds
+        return JobSpec(
+            kind=self.job_kind(),
+            table=table,
+            params=self.job_params(),
+            idempotency=idempotency_key(task, table, name=name) if self.commits() else None,
+            deadline_ms=None if seconds is None else SYSTEM_CLOCK.now_ms() + int(seconds * 1000),
+            storage_ref=f"airflow:{hook.conn_id}",
+            trace_id=f"{task.dag_id}/{task.run_id}/{task.task_id}/{task.map_index}/{task.try_number}",
+            user_metadata=user_metadata(task, approver=as_optional_text("approver", self.approver)),
+            # Unique per try: two drivers of one task must never write under one job's prefix.
+            job_id=uuid.uuid4().hex,
+        )
+
+    def _run(self, context: Context) -> dict[str, Any]:
+        hook = DeltawardHook(as_text("conn_id", self.conn_id))
+        task = TaskIdentity.of(context)
+        spec = self.build_spec(task, hook=hook)
+        directory = RunDirectory.create(
+            hook.settings.work_dir,
+            dag_id=task.dag_id,
+            run_id=task.run_id,
+            task_id=task.task_id,
+            map_index=task.map_index,
+            try_number=task.try_number,
+            job_id=spec.job_id,
+        )
+        spec = replace(spec, result_uri=directory.result_uri)
+        name = as_optional_text("runner", self.runner)
+        chosen = parse_runner(name) if name else self.default_runner
+        runner = hook.get_runner(chosen, directory=directory)
+        self._running = runner
+        if self._killed:
+            runner.cancel()
+        self.log.info(
+            "Job %s (%s) on %s; files in %s", spec.job_id, spec.kind, spec.table.uri, directory.path
+        )
+        result = runner.run(spec, on_event=self._log_event)
+        self._log_result(result)
+        summary = summarize(result, result_uri=directory.result_uri)
+        self._annotate_outlets(context, result)
+        return summary
+
+    def _log_event(self, event: ProgressEvent) -> None:
+        if event.total is None:
+            self.log.info("%s", event.name)
+        else:
+            self.log.info("%s %s/%s", event.name, event.done, event.total)
+
+    def _log_result(self, result: JobResult) -> None:
+        for warning in result.warnings:
+            self.log.warning("%s", warning)
+        if result.already_applied:
+            self.log.info("The work had been applied before; nothing was done")
+        self.log.info("Version %s -> %s", result.version_from, result.version_to)
+
+    def _annotate_outlets(self, context: Context, result: JobResult) -> None:
+        """Tell consumers of the table's asset which version this run left."""
+        for outlet in self.outlets or []:
+            if isinstance(outlet, Asset) and same_table(outlet.uri, self.table_uri):
+                context["outlet_events"][outlet].extra = {
+                    "kind": result.kind,
+                    "version_from": result.version_from,
+                    "version": result.version_to,
+                    "commits": list(result.commits),
+                }

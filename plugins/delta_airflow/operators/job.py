@@ -1,0 +1,39 @@
+"""Any kind of job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.rendered import as_json_object, as_text
+
+
+class DeltaJobOperator(DeltaTableOperator):
+    """Runs a job of any kind that the driver knows, built in or registered by another package.
+
+    Args:
+        kind: the kind's name in the job registry (templated).
+        job_parameters: the kind's parameters, JSON values only (templated).
+        kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
+    """
+
+    template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "kind", "job_parameters")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job_parameters": "json"}
+
+    def __init__(
+        self, *, kind: str, job_parameters: Mapping[str, Any] | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.kind = kind
+        self.job_parameters = job_parameters
+
+    def job_kind(self) -> str:
+        return as_text("kind", self.kind)
+
+    def job_params(self) -> Mapping[str, Any]:
+        return as_json_object("job_parameters", self.job_parameters or {})
+
+    def commits(self) -> bool:
+        # Kinds that never commit ignore the key that this asks for.
+        return self.job_params().get("dry_run") is not True

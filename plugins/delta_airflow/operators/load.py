@@ -1,0 +1,100 @@
+"""Loading files into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.rendered import (
+    as_bool,
+    as_json_object,
+    as_optional_text,
+    as_text,
+    as_texts,
+)
+from delta_core.errors import ConfigurationError
+
+MODES = frozenset({"append", "overwrite", "replace_where"})
+
+
+class DeltaLoadOperator(DeltaTableOperator):
+    """Reads files with Spark, checks them against a contract and writes them to a table in one commit.
+
+    Needs a runner with Spark.
+
+    Args:
+        source: what to read: `format` (parquet or csv), `uris`, and where wanted `options`, `schema` and
+            `select`, a mapping of column to expression (templated).
+        mode: `append`, `overwrite` or `replace_where` (templated).
+        partition_by: partition columns of a new table.
+        replace_where: with mode `replace_where`: the rows to replace; what is loaded must satisfy it
+            (templated).
+        contract: `columns` and `constraints` that each row must satisfy; otherwise nothing is written
+            (templated).
+        merge_schema: adds columns that the table lacks (templated).
+        overwrite_schema: with mode `overwrite`: gives the table the data's schema (templated).
+        kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
+    """
+
+    template_fields: Sequence[str] = (
+        *DeltaTableOperator.template_fields,
+        "source",
+        "mode",
+        "replace_where",
+        "contract",
+        "merge_schema",
+        "overwrite_schema",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"source": "json", "contract": "json"}
+
+    def __init__(
+        self,
+        *,
+        source: Mapping[str, Any] | str,
+        mode: str = "append",
+        partition_by: Sequence[str] | None = None,
+        replace_where: str | None = None,
+        contract: Mapping[str, Any] | str | None = None,
+        merge_schema: bool | str = False,
+        overwrite_schema: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.mode = mode
+        self.partition_by = partition_by
+        self.replace_where = replace_where
+        self.contract = contract
+        self.merge_schema = merge_schema
+        self.overwrite_schema = overwrite_schema
+
+    def job_kind(self) -> str:
+        return "load"
+
+    def job_params(self) -> Mapping[str, Any]:
+        mode = as_text("mode", self.mode)
+        if mode not in MODES:
+            raise ConfigurationError(
+                f"There is no mode {mode!r}", fix=f"Use one of {', '.join(sorted(MODES))}"
+            )
+        replace_where = as_optional_text("replace_where", self.replace_where)
+        if (mode == "replace_where") != (replace_where is not None):
+            raise ConfigurationError(
+                "The mode replace_where and the argument replace_where go together",
+                cause=f"the mode is {mode!r} and the argument is {replace_where!r}",
+            )
+        params: dict[str, Any] = {
+            "source": as_json_object("source", self.source),
+            # The job knows one overwrite, of everything or of the rows that replace_where names.
+            "mode": "overwrite" if mode == "replace_where" else mode,
+            "merge_schema": as_bool("merge_schema", self.merge_schema),
+            "overwrite_schema": as_bool("overwrite_schema", self.overwrite_schema),
+        }
+        if partition_by := as_texts("partition_by", self.partition_by):
+            params["partition_by"] = partition_by
+        if replace_where is not None:
+            params["replace_where"] = replace_where
+        if self.contract is not None:
+            params["contract"] = as_json_object("contract", self.contract)
+        return params

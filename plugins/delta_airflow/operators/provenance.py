@@ -1,0 +1,77 @@
+"""Who ran a job: the idempotency key that makes it apply once, and the provenance in its commits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_core.jobs.job_spec import IdempotencyKey, TableRef
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskIdentity:
+    """One try of one task instance.
+
+    Attributes:
+        logical_date: ISO 8601; None for runs that have none (manual and asset-triggered ones).
+    """
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int = -1
+    try_number: int = 1
+    logical_date: str | None = None
+
+    @classmethod
+    def of(cls, context: Context) -> TaskIdentity:
+        """The identity of the task instance that a context belongs to."""
+        instance = context["ti"]
+        date = context.get("logical_date")
+        map_index = instance.map_index
+        return cls(
+            dag_id=instance.dag_id,
+            task_id=instance.task_id,
+            run_id=instance.run_id,
+            map_index=-1 if map_index is None else map_index,
+            try_number=instance.try_number,
+            logical_date=None if date is None else date.isoformat(),
+        )
+
+
+def idempotency_key(task: TaskIdentity, table: TableRef, *, name: str | None = None) -> IdempotencyKey:
+    """The `txn` application id of a task's work on a table.
+
+    It leaves the try number out, so a retry, a cleared task and a driver that lived on are one piece of
+    work.
+
+    Args:
+        task: the task instance.
+        table: the table; a different table is different work.
+        name: names the work itself ("flights 2013-01") in place of the task instance, so that the same
+            work started by another run (a manual one, a backfill) is applied once, too.
+    """
+    what: list[Any] = (
+        [task.dag_id, task.task_id, task.map_index, task.run_id] if name is None else ["work", name]
+    )
+    text = json.dumps([*what, table.uri, table.id], separators=(",", ":"))
+    return IdempotencyKey(app_id="deltaward-" + hashlib.sha256(text.encode()).hexdigest())
+
+
+def user_metadata(task: TaskIdentity, *, approver: str | None = None) -> Mapping[str, Any]:
+    """What `commitInfo.userMetadata` says about an orchestrated commit."""
+    return {
+        "dag": task.dag_id,
+        "task": task.task_id,
+        "run": task.run_id,
+        "try": task.try_number,
+        "map_index": task.map_index,
+        "logical_date": task.logical_date,
+        "approver": approver,
+    }

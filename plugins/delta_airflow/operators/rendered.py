@@ -1,0 +1,124 @@
+"""Reading rendered template fields: a template gives text, a job's parameters have types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from delta_core.errors import ConfigurationError
+
+_TRUE = frozenset({"true", "1", "yes"})
+_FALSE = frozenset({"false", "0", "no"})
+_ABSENT = frozenset({"", "none", "null"})
+
+
+def as_text(name: str, value: object) -> str:
+    """A text that is not empty.
+
+    Raises:
+        ConfigurationError: it is empty or no text.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise _invalid(name, value, "a text that is not empty")
+    return value.strip()
+
+
+def as_optional_text(name: str, value: object) -> str | None:
+    """A text, or None for None, "", and what a template makes of None.
+
+    Raises:
+        ConfigurationError: it is no text.
+    """
+    return None if _absent(value) else as_text(name, value)
+
+
+def as_optional_int(name: str, value: object, *, minimum: int) -> int | None:
+    """A whole number of at least `minimum`, or None.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if _absent(value):
+        return None
+    try:
+        number = None if isinstance(value, (bool, float)) else int(str(value))
+    except ValueError:
+        number = None
+    if number is None or number < minimum:
+        raise _invalid(name, value, f"a whole number of at least {minimum}")
+    return number
+
+
+def as_optional_float(name: str, value: object, *, minimum: float) -> float | None:
+    """A number of at least `minimum`, or None.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if _absent(value):
+        return None
+    try:
+        number = None if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        number = None
+    # The negation refuses NaN as well.
+    if number is None or not minimum <= number < float("inf"):
+        raise _invalid(name, value, f"a number of at least {minimum:g}")
+    return number
+
+
+def as_bool(name: str, value: object) -> bool:
+    """True or False; never guessed, since `dry_run` is one of them.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    text = str(value).strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise _invalid(name, value, "true or false")
+
+
+def as_json_object(name: str, value: object) -> dict[str, Any]:
+    """A mapping of JSON values, given as one or as JSON text.
+
+    Raises:
+        ConfigurationError: it is none, or holds what JSON cannot.
+    """
+    try:
+        loaded = json.loads(value) if isinstance(value, str) else value
+        if isinstance(loaded, Mapping):
+            copied: dict[str, Any] = json.loads(json.dumps(dict(loaded), allow_nan=False))
+            return copied
+    except (TypeError, ValueError) as error:
+        raise _invalid(name, value, "an object of JSON values") from error
+    raise _invalid(name, value, "an object of JSON values")
+
+
+def as_texts(name: str, value: object) -> list[str]:
+    """A list of texts; None gives an empty one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)) and all(isinstance(entry, str) and entry for entry in value):
+        return list(value)
+    raise _invalid(name, value, "a list of texts")
+
+
+def _absent(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value.strip().lower() in _ABSENT)
+
+
+def _invalid(name: str, value: object, expected: str) -> ConfigurationError:
+    shown = repr(value)
+    return ConfigurationError(
+        f"The argument {name} is not valid after rendering",
+        cause=f"it is {shown[:200]}",
+        fix=f"Give {expected}",
+    )

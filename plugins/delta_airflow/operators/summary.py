@@ -1,0 +1,57 @@
+"""What goes into XCom of a result: a small dictionary. The whole result stays in its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from delta_core.jobs.job_result import JobResult
+
+MAX_PART_BYTES = 8 << 10
+"""`predicted`, `actual` and `output` each go into XCom whole up to this size of their JSON text."""
+
+_MAX_WARNINGS = 5
+
+
+def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
+    """The XCom of a job: what downstream tasks decide by, and where the whole result is."""
+    summary: dict[str, Any] = {
+        "job_id": result.job_id,
+        "kind": result.kind,
+        "status": result.status.value,
+        "version_from": result.version_from,
+        "version_to": result.version_to,
+        "commits": list(result.commits),
+        "already_applied": result.already_applied,
+        "metrics": {name: value for name, value in asdict(result.metrics).items() if value is not None},
+        "warnings": list(result.warnings[:_MAX_WARNINGS]),
+        "result_uri": result_uri,
+    }
+    shortened = []
+    for name, part in (
+        ("predicted", result.predicted),
+        ("actual", result.actual),
+        ("output", result.output),
+    ):
+        summary[name], cut = _small(part)
+        if cut:
+            shortened.append(name)
+    if shortened:
+        summary["shortened"] = shortened
+    return summary
+
+
+def _small(part: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """`part`, or when it is large only its numbers, flags and short texts."""
+    if len(json.dumps(part)) <= MAX_PART_BYTES:
+        return dict(part), False
+    scalars = {
+        name: value
+        for name, value in part.items()
+        if value is None
+        or isinstance(value, (bool, int, float))
+        or (isinstance(value, str) and len(value) < 200)
+    }
+    return (scalars if len(json.dumps(scalars)) <= MAX_PART_BYTES else {}), True

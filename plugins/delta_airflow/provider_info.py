@@ -1,0 +1,91 @@
+"""What Airflow is told about this provider. Imports nothing, since every Airflow process calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NAME = "Deltaward"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's metadata, in the shape of Airflow's provider_info.schema.json."""
+    return {
+        "package-name": "deltaward",
+        "name": _NAME,
+        "description": "Loads, maintains and watches Delta Lake tables.",
+        "integrations": [
+            {
+                "integration-name": _NAME,
+                "external-doc-url": "https://delta.io/",
+                "tags": ["service"],
+            }
+        ],
+        "operators": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [
+                    f"delta_airflow.operators.{module}"
+                    for module in ("load", "optimize", "vacuum", "checkpoint", "restore", "job")
+                ],
+            }
+        ],
+        "sensors": [{"integration-name": _NAME, "python-modules": ["delta_airflow.sensors.table_version"]}],
+        "hooks": [{"integration-name": _NAME, "python-modules": ["delta_airflow.hooks.deltaward"]}],
+        "triggers": [{"integration-name": _NAME, "python-modules": ["delta_airflow.triggers.table_version"]}],
+        "extra-links": [
+            "delta_airflow.links.DeltaJobResultLink",
+            "delta_airflow.links.DeltaTableEventsLink",
+        ],
+        "asset-uris": [{"schemes": ["delta"], "handler": "delta_airflow.assets.sanitize_uri"}],
+        "connection-types": [
+            {
+                "connection-type": "deltaward",
+                "hook-class-name": "delta_airflow.hooks.deltaward.DeltawardHook",
+                "hook-name": _NAME,
+                "ui-field-behaviour": {
+                    "hidden-fields": ["host", "schema", "login", "port"],
+                    "relabeling": {"password": "Spark Connect token"},
+                    "placeholders": {"password": "only for the runner spark_connect"},
+                },
+                "conn-fields": _connection_fields(),
+            }
+        ],
+    }
+
+
+def _connection_fields() -> dict[str, Any]:
+    def text(label: str, description: str, **schema: Any) -> dict[str, Any]:
+        return {
+            "label": label,
+            "description": description,
+            "schema": {"type": ["string", "null"], **schema},
+        }
+
+    return {
+        "runner": text(
+            "Runner",
+            "Where jobs run: in the task's process, by spark-submit, or on a Spark Connect server.",
+            enum=["inline", "spark_submit", "spark_connect"],
+            default="inline",
+        ),
+        "master": text("Spark master", "For spark_submit, such as local[2] or spark://host:7077."),
+        "connect_url": text(
+            "Spark Connect server", "For spark_connect, such as sc://host:15002, without a token."
+        ),
+        "python": text(
+            "Driver's Python", "Absolute path of the driver's interpreter; empty: the worker's own."
+        ),
+        "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
+        "work_dir": text("Work directory", "Where each run's spec, result and state are kept."),
+        "allowed_roots": text(
+            "Allowed roots", "URIs, with commas between them, that tables must lie under; empty: all."
+        ),
+        "storage_options": text(
+            "Storage options", "JSON object of options for the tables' store.", format="password"
+        ),
+        "deadline_seconds": {
+            "label": "Deadline in seconds",
+            "description": "A job is stopped after this long; empty: never.",
+            "schema": {"type": ["number", "null"], "exclusiveMinimum": 0},
+        },
+    }

@@ -1,0 +1,1 @@
+"""One engine per file: each runs a JobSpec and returns its JobResult."""

@@ -1,0 +1,145 @@
+"""Where one try of one task keeps its spec, its result and its state.
+
+`<work_dir>/<dag>/<run>/<task>/<map index>/try-<n>-<job id>/{spec,result,state}.json`. The files are
+the audit trail of a run and the hand-over to a driver in another process; they hold no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from delta_airflow.hooks.run_state import RunState
+from delta_core.errors import DeltaError, JobFailedError
+from delta_core.jobs.codec import result_from_json, result_to_json, spec_to_json
+from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.job_spec import JobSpec
+
+MAX_RESULT_BYTES = 256 << 20
+"""A result larger than this is no result; reading it could exhaust the worker."""
+
+
+def path_component(text: str) -> str:
+    """`text` as one directory name: never empty, never `.` or `..`, no separator."""
+    quoted = quote(text, safe="+=@,:~ -_").replace(" ", "_")
+    return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDirectory:
+    """The directory of one try."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls,
+        work_dir: Path,
+        *,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        map_index: int,
+        try_number: int,
+        job_id: str,
+    ) -> RunDirectory:
+        """Make the directory, readable by its owner only.
+
+        Raises:
+            JobFailedError: it cannot be made.
+        """
+        parts = (dag_id, run_id, task_id, str(map_index), f"try-{try_number}-{job_id}")
+        path = work_dir.joinpath(*(path_component(part) for part in parts))
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise JobFailedError(
+                "The run directory cannot be made",
+                cause=f"{error.strerror} at {path}",
+                fix="Set the connection's extra `work_dir` to a directory that the worker can write",
+            ) from error
+        return cls(path=path)
+
+    @property
+    def spec_path(self) -> Path:
+        """The JobSpec handed to the driver."""
+        return self.path / "spec.json"
+
+    @property
+    def result_path(self) -> Path:
+        """The JobResult, written by whoever ran the job."""
+        return self.path / "result.json"
+
+    @property
+    def state_path(self) -> Path:
+        """The RunState, rewritten as the run goes on."""
+        return self.path / "state.json"
+
+    @property
+    def result_uri(self) -> str:
+        """`result_path` as a `file:` URI: what goes into JobSpec and XCom."""
+        return self.result_path.as_uri()
+
+    def write_spec(self, spec: JobSpec) -> None:
+        """Write the spec, replacing one that is there."""
+        _write(self.spec_path, spec_to_json(spec))
+
+    def write_result(self, result: JobResult) -> None:
+        """Write the result, replacing one that is there."""
+        _write(self.result_path, result_to_json(result))
+
+    def write_state(self, state: RunState) -> None:
+        """Write the state, replacing the one that is there."""
+        _write(self.state_path, json.dumps(state.to_json(), sort_keys=True))
+
+    def read_state(self) -> RunState:
+        """The state last written.
+
+        Raises:
+            JobFailedError: there is none, or it is damaged.
+        """
+        try:
+            return RunState.from_json(json.loads(self.state_path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise JobFailedError("The run's state cannot be read", cause=str(error)) from error
+
+    def read_result(self, *, job_id: str) -> JobResult:
+        """The result of job `job_id`.
+
+        Raises:
+            JobFailedError: it is missing, damaged, or another job's.
+        """
+        result = read_result_file(self.result_path)
+        if result.job_id != job_id:
+            raise JobFailedError(
+                "The result file belongs to another job", cause=f"it names {result.job_id}, not {job_id}"
+            )
+        return result
+
+
+def read_result_file(path: Path) -> JobResult:
+    """Read one result file.
+
+    Raises:
+        JobFailedError: it is missing or damaged.
+    """
+    try:
+        if path.stat().st_size > MAX_RESULT_BYTES:
+            raise JobFailedError("The result file is too large", cause=f"more than {MAX_RESULT_BYTES} bytes")
+        return result_from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise JobFailedError("The job wrote no result", cause=f"{path} does not exist") from error
+    except DeltaError as error:
+        raise JobFailedError("The job's result cannot be read", cause=str(error)) from error
+    except (OSError, ValueError) as error:
+        raise JobFailedError("The job's result cannot be read", cause=str(error)) from error
+
+
+def _write(path: Path, text: str) -> None:
+    # A reader (the driver, an audit) must never see half a file.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

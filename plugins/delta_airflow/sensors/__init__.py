@@ -1,0 +1,1 @@
+"""Sensors over Delta tables."""

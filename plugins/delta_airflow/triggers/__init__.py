@@ -1,0 +1,1 @@
+"""Triggers: asynchronous polls for deferred tasks."""

@@ -1,0 +1,30 @@
+"""Delta Lake's data work on Spark, through the public DataFrame API only.
+
+The names below load on first use, so that importing the package starts neither pyspark nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_EXPORTS = {
+    "ConnectServer": "spark_jobs.connect_server",
+    "SparkExecutor": "spark_jobs.spark_executor",
+    "get_session": "spark_jobs.session",
+    "last_commit": "spark_jobs.writer.commits",
+    "read": "spark_jobs.reader.read",
+    "write": "spark_jobs.writer.write",
+}
+
+__all__ = [*sorted(_EXPORTS)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

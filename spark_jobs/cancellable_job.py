@@ -1,0 +1,125 @@
+"""A job in a thread of its own, so that a signal can cancel it in good order.
+
+An exception that a signal handler raises inside a call to the JVM leaves the connection with half an
+answer in it, and the next call reads that. So the main thread only waits, and asks Spark to stop the work;
+the job's thread meets an ordinary error and cleans up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import JobError
+from delta_core.execution.executor import Executor
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.progress import ProgressSink
+from delta_core.jobs.builtin import default_registry
+from delta_core.jobs.context import JobContext
+from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs.run_job import run_job
+from spark_jobs.job_kinds import register
+from spark_jobs.loading.load import KIND as LOAD_KIND
+from spark_jobs.session import get_session
+from spark_jobs.spark_executor import SparkExecutor
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOGGER = logging.getLogger(__name__)
+
+GRACE_SECONDS = 30.0
+"""A cancelled job has so long to end; then the process ends without it."""
+
+_POLL_SECONDS = 0.2
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class CancellableJob:
+    """Runs one job; a session is made when the job first needs one, and stopped at the end.
+
+    Args:
+        spec: the job.
+        remote: a Spark Connect URL.
+        master: a Spark master.
+        progress: where events go.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        *,
+        remote: str | None,
+        master: str | None,
+        progress: ProgressSink,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.cancelled_by: int | None = None
+        self._spec = spec
+        self._remote = remote
+        self._master = master
+        self._progress = progress
+        self._clock = clock
+        self._session: SparkSession | None = None
+        self._result: JobResult | None = None
+
+    def run(self) -> JobResult:
+        """The job's result. To be called in the main thread, where signals arrive."""
+        thread = threading.Thread(target=self._work, name="job", daemon=True)
+        with self._signals():
+            thread.start()
+            deadline: float | None = None
+            while thread.is_alive():
+                thread.join(_POLL_SECONDS)
+                if self.cancelled_by is None or not thread.is_alive():
+                    continue
+                deadline = deadline or self._clock.monotonic_seconds() + GRACE_SECONDS
+                self._interrupt()
+                if self._clock.monotonic_seconds() > deadline:
+                    _LOGGER.error("the job did not end after it was cancelled")
+                    os._exit(128 + self.cancelled_by)
+            if self._session is not None:
+                self._session.stop()
+        assert self._result is not None
+        return self._result
+
+    def _work(self) -> None:
+        registry = default_registry()
+        register(registry)
+        executor: Executor = SparkExecutor(self._make_session)
+        if self._spec.engine == "inline" and self._spec.kind != LOAD_KIND:
+            executor = InlineExecutor()
+        context = JobContext(executor=executor, progress=self._progress, clock=self._clock)
+        self._result = run_job(self._spec, context, registry=registry)
+
+    def _make_session(self) -> SparkSession:
+        session = get_session(self._remote, master=self._master, app_name=f"deltaward {self._spec.kind}")
+        self._session = session
+        if self.cancelled_by is not None:
+            raise JobError("the job was cancelled before its work began", fix="run it again")
+        return session
+
+    def _interrupt(self) -> None:
+        if self._session is not None:
+            with contextlib.suppress(Exception):  # asked again until the job has ended
+                self._session.interruptAll()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def note(number: int, frame: FrameType | None) -> None:
+            self.cancelled_by = number
+
+        before = {number: signal.signal(number, note) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,237 @@
+"""A long-lived local Spark Connect server: started once, it saves each job the start of a JVM.
+
+`python -m spark_jobs.connect_server --port 15002 --pid-file server.pid` runs one in the foreground.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ConfigurationError, JobError
+
+HOST = "127.0.0.1"
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_DEFAULT_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": HOST,
+    "spark.driver.host": HOST,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.connect.grpc.binding.address": HOST,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectServer:
+    """A running server; use `start`, and `stop` or a `with` block.
+
+    Attributes:
+        process: the server; with `own_group` it leads a process group, so that `stop` reaches all it started.
+        port: the loopback port it answers on.
+        log_path: its standard output and error.
+    """
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log_path: Path
+    own_group: bool = True
+    clock: Clock = SYSTEM_CLOCK
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        port: int = 0,
+        master: str = "local[*]",
+        driver_memory: str = "1g",
+        conf: Mapping[str, str] | None = None,
+        directory: Path | str = ".",
+        timeout_seconds: float = 120.0,
+        own_group: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> ConnectServer:
+        """Start a server on a loopback port and return once it answers.
+
+        The server accepts whoever reaches the port: it binds 127.0.0.1 only.
+
+        Args:
+            port: 0 picks a free one.
+            directory: where its log and scratch files go; it is created.
+            timeout_seconds: how long it may take to answer.
+            own_group: False leaves it in this process's group, so that whoever ends that group ends it too.
+
+        Raises:
+            JobError: the server ended or did not answer in time; the log's tail is the cause.
+            ConfigurationError: pyspark is not installed.
+        """
+        chosen = port or free_port()
+        folder = Path(directory).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        log_path = folder / f"connect-server-{chosen}.log"
+        command = server_command(port=chosen, master=master, driver_memory=driver_memory, conf=conf or {})
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=server_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=own_group,
+            )
+        server = cls(process=process, port=chosen, log_path=log_path, own_group=own_group, clock=clock)
+        try:
+            server.wait_until_ready(timeout_seconds=timeout_seconds)
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    @property
+    def url(self) -> str:
+        """What a client connects to."""
+        return f"sc://{HOST}:{self.port}"
+
+    def wait_until_ready(self, *, timeout_seconds: float) -> None:
+        """Return once the port accepts a connection.
+
+        Raises:
+            JobError: it ended, or the time is over.
+        """
+        deadline = self.clock.monotonic_seconds() + timeout_seconds
+        while not answers(self.port):
+            if self.process.poll() is not None:
+                raise self._failure(f"The Spark Connect server ended with code {self.process.returncode}.")
+            if self.clock.monotonic_seconds() > deadline:
+                raise self._failure(f"The Spark Connect server did not answer in {timeout_seconds:.0f} s.")
+            self.clock.sleep(0.1)
+
+    def stop(self, *, timeout_seconds: float = 20.0) -> None:
+        """End the server and what it started: asked first, forced when it does not obey in time."""
+        self._signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=timeout_seconds)
+        self._signal(signal.SIGKILL)
+        self.process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.own_group:
+                os.killpg(self.process.pid, number)
+            else:
+                self.process.send_signal(number)
+
+    def __enter__(self) -> ConnectServer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def _failure(self, problem: str) -> JobError:
+        lines = self.log_path.read_text(errors="replace").splitlines()[-5:]
+        return JobError(problem, cause=" | ".join(lines), fix=f"Read {self.log_path}")
+
+
+def server_command(*, port: int, master: str, driver_memory: str, conf: Mapping[str, str]) -> list[str]:
+    """The command that runs a server in the foreground."""
+    settings = {**_DEFAULT_CONF, **conf, "spark.connect.grpc.binding.port": str(port)}
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    submit = str(spark_home() / "bin" / "spark-submit")
+    return [
+        submit,
+        "--master",
+        master,
+        "--driver-memory",
+        driver_memory,
+        "--class",
+        SERVER_CLASS,
+        *options,
+        "spark-internal",
+    ]
+
+
+def server_environment() -> dict[str, str]:
+    """This process's environment, with the interpreter that has our packages named for Spark's workers.
+
+    SPARK_REMOTE would make the submitted server a client of itself.
+    """
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+    }
+    environment["SPARK_HOME"] = str(spark_home())
+    environment["PYSPARK_PYTHON"] = sys.executable
+    environment["SPARK_LOCAL_IP"] = HOST
+    return environment
+
+
+def spark_home() -> Path:
+    """The Spark distribution inside the installed pyspark package."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError("pyspark is not installed.", fix="pip install 'deltaward[spark]'")
+    return Path(spec.origin).parent
+
+
+def free_port() -> int:
+    """A loopback port that is free at the moment of asking."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """True when something accepts connections on the loopback port."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a server until it ends or this process is told to end; the exit code is the server's."""
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.connect_server", description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="loopback port; 0 picks a free one")
+    parser.add_argument("--pid-file", type=Path, help="written once the server answers: '<pid> <port>'")
+    parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--driver-memory", default="1g")
+    parser.add_argument("--directory", type=Path, default=Path("."), help="for its log and scratch files")
+    arguments = parser.parse_args(argv)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    server = ConnectServer.start(
+        port=arguments.port,
+        master=arguments.master,
+        driver_memory=arguments.driver_memory,
+        directory=arguments.directory,
+        own_group=False,
+    )
+    try:
+        if arguments.pid_file is not None:
+            scratch = arguments.pid_file.with_suffix(".tmp")
+            scratch.write_text(f"{server.process.pid} {server.port}\n")
+            scratch.replace(arguments.pid_file)
+        print(f"Spark Connect server answers at {server.url}", flush=True)
+        return server.process.wait()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        server.stop()
+        if arguments.pid_file is not None:
+            arguments.pid_file.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""The job kinds that this package adds.
+
+Optimize, vacuum, checkpoint and the other kinds are delta_core's: they run on Spark when the job's
+executor is a `SparkExecutor`.
+"""
+
+from __future__ import annotations
+
+from delta_core.jobs.registry import JobKind, JobRegistry
+from spark_jobs.loading.load import KIND, run_load
+from spark_jobs.loading.params import PARAMS_SCHEMA
+
+LOAD = JobKind(
+    name=KIND,
+    run=run_load,
+    help="Load Parquet or CSV files into a table under a contract.",
+    params_schema=PARAMS_SCHEMA,
+    needs_table=False,
+)
+
+
+def register(registry: JobRegistry) -> None:
+    """Add our kinds; the entry-point group `deltaward.jobs` calls this."""
+    registry.register(LOAD)

@@ -1,0 +1,1 @@
+"""The job kind `load`: files from elsewhere into a table, under a contract."""

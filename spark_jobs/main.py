@@ -1,0 +1,118 @@
+"""The one program that runs a job on Spark: `python -m spark_jobs.main --spec FILE --result FILE`.
+
+Also the target of `spark-submit`. A JSON JobSpec goes in, a JSON JobResult comes out, progress events are
+lines on standard output. The exit code is 0 only when the job succeeded.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.watchdog import exit_with_parent
+
+if __name__ == "__main__":
+    # Before anything that takes time to import: a driver whose starter is gone must not go on to commit.
+    exit_with_parent()
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from delta_core.errors import DeltaError
+from delta_core.execution.progress import ProgressSink
+from delta_core.execution.sinks import JsonLinesSink, TeeSink
+from delta_core.jobs.codec import result_to_json, spec_from_json
+from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
+from spark_jobs.cancellable_job import CancellableJob
+
+EVENT_PREFIX = "DELTAWARD_EVENT "
+
+EXIT_SUCCEEDED = 0
+EXIT_FAILED = 1
+EXIT_BAD_SPEC = 2
+EXIT_UNKNOWN = 3
+"""The commit's fate could not be told: look its transaction id up before running the job again."""
+
+_EXIT_CODES = {
+    JobStatus.SUCCEEDED: EXIT_SUCCEEDED,
+    JobStatus.FAILED: EXIT_FAILED,
+    JobStatus.UNKNOWN: EXIT_UNKNOWN,
+}
+
+
+def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = ()) -> int:
+    """Run the job that the arguments name.
+
+    SIGTERM and SIGINT cancel the job's Spark work: what it has written is deleted, no result is written.
+    A job that is past writing, in its commit, completes and says so.
+
+    Args:
+        argv: the command line without the program's name.
+        sinks: where progress goes besides standard output.
+
+    Returns:
+        0 succeeded, 1 failed, 2 the spec cannot be read, 3 unknown, 130 or 143 cancelled.
+    """
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        spec = spec_from_json(arguments.spec.read_text(encoding="utf-8"))
+    except (DeltaError, OSError, UnicodeDecodeError) as error:
+        _write_result(arguments.result, _bad_spec(error))
+        print(f"The job specification cannot be read: {error}", file=sys.stderr)
+        return EXIT_BAD_SPEC
+    spec = spec if spec.job_id else replace(spec, job_id=str(uuid.uuid4()))
+    progress = TeeSink([JsonLinesSink(sys.stdout, prefix=EVENT_PREFIX), *sinks])
+    job = CancellableJob(spec, remote=arguments.remote, master=arguments.master, progress=progress)
+    result = job.run()
+    if job.cancelled_by is not None and result.status is not JobStatus.SUCCEEDED:
+        print(f"The job was cancelled by {signal.Signals(job.cancelled_by).name}.", file=sys.stderr)
+        return 128 + job.cancelled_by
+    _write_result(arguments.result, result)
+    if result.error is not None:
+        print(f"{result.error.code}: {result.error.message}", file=sys.stderr)
+    return _EXIT_CODES[result.status]
+
+
+def _write_result(path: Path, result: JobResult) -> None:
+    """The file appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with scratch.open("w", encoding="utf-8") as target:
+            target.write(result_to_json(result))
+            target.flush()
+            os.fsync(target.fileno())
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _bad_spec(error: Exception) -> JobResult:
+    code = error.code if isinstance(error, DeltaError) else "INVALID_JOB_SPEC"
+    return JobResult(
+        job_id="",
+        kind="",
+        status=JobStatus.FAILED,
+        error=JobErrorInfo(code=code, message=str(error), retryable=False),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.main", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="JobSpec as JSON")
+    parser.add_argument("--result", type=Path, required=True, help="where the JobResult goes, as JSON")
+    parser.add_argument("--remote", help="Spark Connect URL, sc://host:port")
+    parser.add_argument("--master", help="Spark master; the one of spark-submit, or local[*], when left out")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

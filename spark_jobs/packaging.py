@@ -1,0 +1,95 @@
+"""Making our packages importable where Spark runs Python: executors and Connect servers."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_core.version import VERSION
+from spark_jobs.scoped_conf import session_identity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = ("delta_core", "spark_jobs")
+
+_LOCK = threading.Lock()
+_READY: set[str] = set()
+
+
+def ensure_importable(spark: SparkSession) -> None:
+    """See to it that the workers of this session import our packages in this version.
+
+    Asked once for each session: a job of one task. Where the answer is no, the packages are shipped as a
+    zip file, which belongs to the session alone.
+    """
+    identity = session_identity(spark)
+    with _LOCK:
+        if identity in _READY:
+            return
+        if not _workers_import_us(spark):
+            spark.addArtifacts(str(package_archive()), pyfile=True)
+        _READY.add(identity)
+
+
+def package_archive(directory: Path | None = None) -> Path:
+    """Our packages' Python files in one zip, named by their content.
+
+    Args:
+        directory: where to put it; the system's temporary folder when None.
+    """
+    entries = sorted(_sources())
+    digest = hashlib.sha256()
+    for name, source in entries:
+        digest.update(name.encode())
+        digest.update(source.read_bytes())
+    folder = directory or Path(tempfile.gettempdir())
+    archive = folder / f"deltaward-{VERSION}-{digest.hexdigest()[:12]}.zip"
+    if archive.exists():
+        return archive
+    with (
+        tempfile.NamedTemporaryFile(dir=folder, prefix=archive.stem, suffix=".tmp", delete=False) as scratch,
+        zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as target,
+    ):
+        for name, source in entries:
+            target.write(source, name)
+    Path(scratch.name).replace(archive)
+    return archive
+
+
+def _sources() -> Iterator[tuple[str, Path]]:
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for location in spec.submodule_search_locations or () if spec is not None else ():
+            root = Path(location)
+            for source in root.rglob("*.py"):
+                yield f"{package}/{source.relative_to(root).as_posix()}", source
+
+
+def _workers_import_us(spark: SparkSession) -> bool:
+    rows = spark.range(1).mapInArrow(_probe(), "version string").collect()
+    return [row[0] for row in rows] == [VERSION]
+
+
+def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # Built here, so that it travels by value: the workers need not have this module to run it.
+    def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        try:
+            importlib.import_module("spark_jobs.spark_executor")
+            found = importlib.import_module("delta_core.version").VERSION
+        except ImportError:
+            found = ""
+        yield pa.RecordBatch.from_pydict({"version": [found]})
+
+    return probe

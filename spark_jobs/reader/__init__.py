@@ -1,0 +1,1 @@
+"""Reading a snapshot: resolved and pruned in Python, scanned by Spark's own Parquet reader."""

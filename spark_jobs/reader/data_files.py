@@ -1,0 +1,122 @@
+"""The files of one read, as Spark has to name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from delta_core.errors import InvalidUriError
+from delta_core.schema.partition_values import HIVE_NULL, parse, serialize, unescape_hive
+from delta_core.schema.types import StructType
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import local_root
+from delta_core.storage.uri import resolve_data_path
+
+PartitionTuple = tuple[str | None, ...]
+"""One file's partition values in the order of the partition columns, in canonical text; None is null."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFiles:
+    """Files below one root.
+
+    Attributes:
+        root: the table's root as Spark names it.
+        paths: decoded paths relative to the root.
+        partitions: a tuple for each path.
+    """
+
+    root: str
+    paths: Sequence[str]
+    partitions: Sequence[PartitionTuple] = field(repr=False)
+
+    def select(self, indices: Sequence[int]) -> DataFiles:
+        """The files at `indices`."""
+        return DataFiles(
+            root=self.root,
+            paths=[self.paths[i] for i in indices],
+            partitions=[self.partitions[i] for i in indices],
+        )
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def data_files(
+    store: LogStore, files: pa.Table, *, schema: StructType, partition_columns: Sequence[str]
+) -> DataFiles:
+    """The files that a scan selected (`path` and `partition_values` of LIVE_FILE_SCHEMA).
+
+    Raises:
+        PathEscapeError: a path leaves the table.
+        CorruptLogError: a partition value is not of its column's type.
+    """
+    types = {field.name: field.data_type for field in schema if field.name in partition_columns}
+    canonical: dict[tuple[str, str | None], str | None] = {}
+
+    def text_of(column: str, raw: str | None) -> str | None:
+        key = (column, raw)
+        if key not in canonical:
+            canonical[key] = serialize(parse(raw, types[column]), types[column])
+        return canonical[key]
+
+    paths = [resolve_data_path(path, root_uri=store.uri) for path in files.column("path").to_pylist()]
+    partitions: list[PartitionTuple]
+    if partition_columns:
+        partitions = []
+        for values in files.column("partition_values").to_pylist():
+            raw: Mapping[str, str | None] = dict(values or ())
+            partitions.append(tuple(text_of(column, raw.get(column)) for column in partition_columns))
+    else:
+        partitions = [()] * len(paths)
+    return DataFiles(root=spark_root(store), paths=paths, partitions=partitions)
+
+
+def spark_root(store: LogStore) -> str:
+    """The table's root as Spark opens it.
+
+    The scheme is spelled out: Spark's default file system need not be the local one.
+
+    Raises:
+        InvalidUriError: Spark has no way to this store.
+    """
+    root = local_root(store)
+    if root is None:
+        raise InvalidUriError(
+            f"Spark cannot open the table root {store.uri}.",
+            cause="Only tables on a file system that the Spark workers share are supported",
+            fix="Use a local or mounted path",
+        )
+    return f"file://{root}"
+
+
+def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
+    """The directory from which Spark itself would read every partition value right, if there is one.
+
+    The log's values are the truth. They are the directories' when each path is
+    `<base>/<column>=<value>/.../<name>` with one base, the columns in order, and exactly these values.
+    """
+    bases: set[str] = set()
+    depth = len(partition_columns)
+    for path, values in zip(files.paths, files.partitions, strict=True):
+        parts = path.split("/")
+        if len(parts) < depth + 1:
+            return None
+        directories = parts[-1 - depth : -1]
+        for directory, column, value in zip(directories, partition_columns, values, strict=True):
+            name, equals, text = directory.partition("=")
+            if not equals or unescape_hive(name) != column:
+                return None
+            found = None if text == HIVE_NULL else unescape_hive(text)
+            if found != value:
+                return None
+        base = "/".join(parts[: -1 - depth])
+        if "=" in base:
+            return None
+        bases.add(base)
+        if len(bases) > 1:
+            return None
+    base = bases.pop()
+    return f"{files.root}/{base}" if base else files.root

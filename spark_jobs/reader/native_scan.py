@@ -1,0 +1,140 @@
+"""An explicit set of Parquet files as a DataFrame, by Spark's own reader.
+
+The choices and their figures: docs/adr/2026-11-21-spark-read-path.md.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_core.schema.types import StructField, StructType
+from spark_jobs.file_uris import base_name, encode_as_java, escape_glob
+from spark_jobs.reader.data_files import DataFiles, hive_base
+from spark_jobs.schema import to_spark, type_to_ddl
+from spark_jobs.scoped_conf import scoped_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MAP_LITERAL_LIMIT = 16
+"""Up to this many files, partition values come from a map literal; above, from a broadcast join."""
+
+_LISTING_CONF = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "16"}
+_OPTIONS = {
+    # A session may be set to skip such files; a table with a file missing must not look smaller.
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
+
+
+def native_scan(
+    spark: SparkSession, files: DataFiles, *, schema: StructType, partition_columns: Sequence[str]
+) -> DataFrame:
+    """The rows of `files`, which are at least one, with the table's columns in the table's order."""
+    data_schema = StructType(tuple(f for f in schema if f.name not in partition_columns))
+    partition_fields = [f for name in partition_columns for f in schema if f.name == name]
+    if not partition_columns:
+        frame = scan_files(spark, files, data_schema)
+    elif len(set(files.partitions)) == 1:
+        frame = _with_constants(scan_files(spark, files, data_schema), partition_fields, files)
+    elif (base := hive_base(files, partition_columns)) is not None:
+        both = StructType((*data_schema.fields, *partition_fields))
+        frame = scan_files(spark, files, both, base_path=base)
+    else:
+        frame = _with_values(spark, scan_files(spark, files, data_schema), partition_fields, files)
+    return frame.select(*[_quoted(field.name) for field in schema])
+
+
+def scan_files(
+    spark: SparkSession, files: DataFiles, schema: StructType, *, base_path: str | None = None
+) -> DataFrame:
+    """The rows of the files with exactly these columns; a column that a file lacks is null."""
+    reader = spark.read.schema(to_spark(schema)).options(**_OPTIONS)
+    if base_path is not None:
+        reader = reader.option("basePath", base_path)
+    with scoped_conf(spark, _LISTING_CONF):
+        frame = reader.parquet(*[escape_glob(f"{files.root}/{path}") for path in files.paths])
+        # Connect lists the files when it analyses, so that has to happen while the setting holds.
+        _ = frame.columns
+    return frame
+
+
+def _with_constants(frame: DataFrame, fields: Sequence[StructField], files: DataFiles) -> DataFrame:
+    for field, text in zip(fields, files.partitions[0], strict=True):
+        frame = frame.withColumn(field.name, _literal(text, field))
+    return frame
+
+
+def _with_values(
+    spark: SparkSession, frame: DataFrame, fields: Sequence[StructField], files: DataFiles
+) -> DataFrame:
+    """Add each row's partition values, found by the name of its file."""
+    from pyspark.sql import functions as fn
+
+    metadata = frame.metadataColumn("_metadata")
+    names = [base_name(path) for path in files.paths]
+    if len(set(names)) == len(names):
+        key, keys = metadata.getField("file_name"), [encode_as_java(name) for name in names]
+    else:
+        # `_metadata.file_path` has one slash after the scheme, however the path was given.
+        root = "file:" + files.root.removeprefix("file://")
+        key = metadata.getField("file_path")
+        keys = [encode_as_java(f"{root}/{path}") for path in files.paths]
+    if len(files) <= MAP_LITERAL_LIMIT:
+        added: dict[str, Column] = {}
+        for position, field in enumerate(fields):
+            pairs = [
+                part
+                for name, values in zip(keys, files.partitions, strict=True)
+                for part in (fn.lit(name), _literal(values[position], field))
+            ]
+            added[field.name] = fn.create_map(*pairs)[key]
+        return frame.withColumns(added)
+    return _with_joined_values(spark, frame, key, keys, fields, files)
+
+
+def _with_joined_values(
+    spark: SparkSession,
+    frame: DataFrame,
+    key: Column,
+    keys: Sequence[str],
+    fields: Sequence[StructField],
+    files: DataFiles,
+) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    marker = f"__deltaward_{uuid.uuid4().hex}"
+    columns = {f"{marker}_key": pa.array(keys, pa.string())}
+    for position in range(len(fields)):
+        texts = [values[position] for values in files.partitions]
+        columns[f"{marker}_{position}"] = pa.array(texts, pa.string())
+    values = [
+        fn.col(f"{marker}_{position}").cast(type_to_ddl(field.data_type)).alias(field.name)
+        for position, field in enumerate(fields)
+    ]
+    # A row whose file is not in the mapping would get nulls or vanish; it must be an error.
+    found = fn.struct(*values).alias(f"{marker}_values")
+    mapping = spark.createDataFrame(pa.table(columns)).select(f"{marker}_key", found)
+    joined = frame.withColumn(f"{marker}_key", key).join(fn.broadcast(mapping), f"{marker}_key", "left")
+    unknown = fn.raise_error(fn.concat(fn.lit("no partition values for the file "), fn.col(f"{marker}_key")))
+    known = fn.coalesce(fn.col(f"{marker}_values"), unknown.cast(mapping.schema[f"{marker}_values"].dataType))
+    return (
+        joined.withColumn(f"{marker}_values", known)
+        .withColumns({field.name: fn.col(f"{marker}_values").getField(field.name) for field in fields})
+        .drop(f"{marker}_key", f"{marker}_values")
+    )
+
+
+def _literal(text: str | None, field: StructField) -> Column:
+    from pyspark.sql import functions as fn
+
+    return fn.lit(text).cast(type_to_ddl(field.data_type))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

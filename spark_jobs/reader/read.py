@@ -1,0 +1,139 @@
+"""`spark_jobs.read`: a version of a table as a DataFrame."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ConfigurationError, SchemaMismatchError
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.render import to_spark_sql
+from delta_core.expressions.typing import resolve
+from delta_core.scan.scan import Scan
+from delta_core.schema.partition_values import parse_timestamp
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from spark_jobs.file_uris import is_unreadable
+from spark_jobs.reader.arrow_scan import arrow_scan
+from spark_jobs.reader.data_files import data_files
+from spark_jobs.reader.native_scan import native_scan
+from spark_jobs.schema import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read(
+    spark: SparkSession,
+    uri: str,
+    *,
+    version: int | None = None,
+    timestamp: str | dt.datetime | int | None = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> DataFrame:
+    """One version of a table; the same rows whenever the DataFrame is used, as long as vacuum keeps them.
+
+    The log is read here, in Python; the rows are read by Spark's Parquet scan.
+
+    Args:
+        spark: a classic or a Connect session whose workers see the table's files.
+        uri: the table.
+        version: a version; the newest when neither it nor `timestamp` is given.
+        timestamp: the newest version at or before it: text (a text without a zone is UTC), a datetime,
+            or epoch milliseconds.
+        columns: which columns, in this order; all when None. Names match without case.
+        where: a predicate in Spark SQL's syntax. Files that cannot match are not opened, and only rows
+            for which it is true are returned.
+
+    Raises:
+        TableNotFoundError, VersionNotFoundError: there is no such table or version.
+        UnsupportedTableFeatureError: the table needs a feature that this library does not read.
+        ExpressionError: `where` does not parse or names no column.
+        SchemaMismatchError: `columns` names a column that the table does not have.
+    """
+    if version is not None and timestamp is not None:
+        raise ConfigurationError("Both a version and a timestamp are given.", fix="Give one of the two.")
+    store = open_store(uri, storage_options=storage_options, clock=clock)
+    at_ms = None if timestamp is None else to_epoch_ms(timestamp)
+    snapshot = Snapshot.load(store, version=version, timestamp_ms=at_ms, clock=clock)
+    return read_snapshot(spark, snapshot, columns=columns, where=where)
+
+
+def read_snapshot(
+    spark: SparkSession, snapshot: Snapshot, *, columns: Sequence[str] | None = None, where: str | None = None
+) -> DataFrame:
+    """The rows of a snapshot; `read` without the looking up."""
+    from pyspark.sql import functions as fn
+
+    snapshot.require_readable()
+    schema = snapshot.schema
+    selected = None if columns is None else _column_names(snapshot, columns)
+    predicate = None if where is None else resolve(parse_predicate(where, schema), schema)
+    scan = Scan(snapshot, predicate=predicate)
+    files = data_files(
+        snapshot.store, scan.files(), schema=schema, partition_columns=snapshot.partition_columns
+    )
+    awkward = [index for index, path in enumerate(files.paths) if is_unreadable(path)]
+    unusual = set(awkward)
+    usual = [index for index in range(len(files)) if index not in unusual]
+    frames = []
+    if usual:
+        frames.append(
+            native_scan(
+                spark, files.select(usual), schema=schema, partition_columns=snapshot.partition_columns
+            )
+        )
+    if awkward:
+        frames.append(
+            arrow_scan(
+                spark,
+                files.select(awkward),
+                table_uri=snapshot.store.uri,
+                schema=schema,
+                partition_columns=snapshot.partition_columns,
+            )
+        )
+    if not frames:
+        frames.append(spark.createDataFrame([], to_spark(schema)))
+    frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    if predicate is not None:
+        frame = frame.where(fn.expr(to_spark_sql(predicate)))
+    if selected is not None:
+        frame = frame.select(*["`" + name.replace("`", "``") + "`" for name in selected])
+    return frame
+
+
+def to_epoch_ms(timestamp: str | dt.datetime | int) -> int:
+    """A point in time as epoch milliseconds; what has no zone is UTC.
+
+    Raises:
+        ConfigurationError: the text is not a timestamp.
+    """
+    if isinstance(timestamp, int):
+        return timestamp
+    try:
+        moment = parse_timestamp(timestamp, zone=dt.UTC) if isinstance(timestamp, str) else timestamp
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{timestamp!r} is not a timestamp.", fix="Write it as 2013-01-31 or 2013-01-31T08:00:00Z."
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+
+
+def _column_names(snapshot: Snapshot, columns: Sequence[str]) -> list[str]:
+    fields = {name: snapshot.schema.find(name) for name in columns}
+    unknown = [name for name, found in fields.items() if found is None]
+    if unknown:
+        raise SchemaMismatchError(
+            f"The table has no column {', '.join(map(repr, unknown))}.",
+            cause=f"Version {snapshot.version} has {', '.join(snapshot.schema.names)}.",
+            fix="Name columns of that version.",
+        )
+    return [found.name for found in fields.values() if found is not None]

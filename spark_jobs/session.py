@@ -1,0 +1,91 @@
+"""One way to a Spark session: a Connect server, a local JVM, or whatever `spark-submit` has set up."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIME_ZONE = "UTC"
+
+_SESSION_CONF = {"spark.sql.session.timeZone": TIME_ZONE}
+_LOCAL_CONF = {
+    # Local mode serves nobody but this process: no web page, no port on a network interface.
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def get_session(
+    remote: str | None = None,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    app_name: str = "deltaward",
+) -> SparkSession:
+    """The session to work in; an existing one is used again.
+
+    The session's time zone is UTC, so that a date written as text means the same in every job.
+
+    Args:
+        remote: a Spark Connect URL (`sc://host:port/...`). Connect sessions are created anew.
+        master: a Spark master (`local[2]`, `spark://...`). Without it, the one that `spark-submit` set;
+            without that, Spark's default.
+        conf: further settings; they win over the ones set here.
+        app_name: shown in Spark's own pages.
+
+    Raises:
+        ConfigurationError: pyspark is not installed.
+        pyspark.errors.PySparkException: the server does not answer or the JVM does not start.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConfigurationError(
+            "pyspark is not installed.", fix="Install the distribution with its extra: deltaward[spark]"
+        )
+    if remote is not None:
+        return _connect_session(remote, conf or {}, app_name)
+    # Arrow workers run the interpreter named here; the default `python3` need not have pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+    from pyspark.sql import SparkSession
+
+    settings: dict[str, str] = dict(_SESSION_CONF)
+    if _is_local(master):
+        settings.update(_LOCAL_CONF)
+    settings.update(conf or {})
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect_session(remote: str, conf: Mapping[str, str], app_name: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(remote).appName(app_name).create()
+    for key, value in {**_SESSION_CONF, **conf}.items():
+        session.conf.set(key, value)
+    return session
+
+
+def _is_local(master: str | None) -> bool:
+    if master is not None:
+        return master.startswith("local")
+    # Under spark-submit the gateway's port is set, and the master is the submitter's choice.
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and "MASTER" not in os.environ
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """True for a Spark Connect session."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,1 @@
+"""Writing a DataFrame: Spark writes the files, delta_core commits them."""

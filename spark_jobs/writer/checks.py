@@ -1,0 +1,185 @@
+"""Constraints as native expressions: a row that breaks one fails the write, before any commit.
+
+The check is part of a written column's expression, so it sees exactly the rows that are written: a filter
+could be moved by the optimiser to where the rows that the caller filters out still are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_core.dml.protocol_choice import CONSTRAINT_PREFIX
+from delta_core.errors import SchemaError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.render import to_spark_sql
+from delta_core.expressions.typing import resolve
+from delta_core.schema.partition_values import HIVE_NULL
+from delta_core.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from spark_jobs.failures import ViolationToken
+from spark_jobs.writer.columns import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A condition on each row.
+
+    Attributes:
+        name: what the error names.
+        text: the condition as its author wrote it.
+        broken_if: Spark SQL that is true for a row that breaks it, never null.
+    """
+
+    name: str
+    text: str
+    broken_if: str
+
+
+def check_of(
+    name: str, expression: Expression, *, text: str | None = None, null_passes: bool = True
+) -> Check:
+    """A predicate as a check; SQL's CHECK lets null pass, a replaceWhere predicate does not."""
+    sql = to_spark_sql(expression)
+    return Check(
+        name=name,
+        text=text or sql,
+        broken_if=f"NOT coalesce(({sql}), {'true' if null_passes else 'false'})",
+    )
+
+
+def table_checks(schema: StructType, configuration: Mapping[str, str]) -> list[Check]:
+    """What the table itself demands: NOT NULL columns, invariants, CHECK constraints.
+
+    Raises:
+        ExpressionError: a constraint uses what this library cannot check; then nothing may be written.
+    """
+    texts = [
+        (key.removeprefix(CONSTRAINT_PREFIX), text)
+        for key, text in sorted(configuration.items())
+        if key.startswith(CONSTRAINT_PREFIX)
+    ]
+    return [*not_null_checks(schema), *named_checks([*texts, *_invariants(schema)], schema)]
+
+
+def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> list[Check]:
+    """Checks from (name, SQL text) pairs.
+
+    Raises:
+        ExpressionError: a text does not parse or does not fit the schema.
+    """
+    return [
+        check_of(name, resolve(parse_predicate(text, schema), schema), text=text)
+        for name, text in constraints
+    ]
+
+
+def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
+    """The one text that a partition column cannot hold: in a directory name it means null."""
+    return [
+        Check(
+            name=f"partition column {field.name}",
+            text=f"{field.name} <> '{HIVE_NULL}'",
+            broken_if=f"coalesce({quoted(field.name)} = '{HIVE_NULL}', false)",
+        )
+        for field in schema
+        if field.name in partition_columns and field.data_type == STRING
+    ]
+
+
+def not_null_checks(schema: StructType) -> list[Check]:
+    """A check for each place in the schema that must not be null, however deep."""
+    return [
+        Check(name=f"NOT NULL {path}", text=f"{path} IS NOT NULL", broken_if=condition)
+        for field in schema
+        for path, condition in _null_conditions(
+            field.name, quoted(field.name), field.data_type, nullable=field.nullable, depth=0
+        )
+    ]
+
+
+def with_checks(frame: DataFrame, checks: Sequence[Check], token: ViolationToken) -> DataFrame:
+    """The same rows; reading them fails at the first one that breaks a check.
+
+    The error carries the token, the check's number and the row as JSON.
+    """
+    from pyspark.sql import functions as fn
+
+    if not checks:
+        return frame
+    row = fn.to_json(
+        fn.struct(*[fn.col(quoted(name)) for name in frame.columns]), {"ignoreNullFields": "false"}
+    )
+    guarded_name = frame.columns[0]
+    guarded = fn.col(quoted(guarded_name))
+    data_type = frame.schema[guarded_name].dataType
+    expression = None
+    for index, check in enumerate(checks):
+        broken = fn.raise_error(fn.concat(fn.lit(token.mark(index)), row)).cast(data_type)
+        condition = fn.expr(check.broken_if)
+        expression = fn.when(condition, broken) if expression is None else expression.when(condition, broken)
+    assert expression is not None
+    return frame.withColumn(guarded_name, expression.otherwise(guarded))
+
+
+def _invariants(schema: StructType) -> list[tuple[str, str]]:
+    """Column invariants as (name, SQL text) pairs (PROTOCOL.md, "Column Invariants")."""
+    found = []
+    for field in schema:
+        document = field.metadata.get("delta.invariants")
+        if document is None:
+            continue
+        try:
+            text = json.loads(document)["expression"]["expression"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise SchemaError(
+                f"The invariant of the column {field.name!r} cannot be read.",
+                cause=f"Its metadata is {document!r}.",
+                fix="Correct the table's schema, or write with the client that has set the invariant.",
+            ) from error
+        found.append((f"invariant of {field.name}", text))
+    return found
+
+
+def _null_conditions(
+    path: str, sql: str, data_type: DataType, *, nullable: bool, depth: int
+) -> list[tuple[str, str]]:
+    """(path, condition that is true when the place is null) for a value and everything in it."""
+    found = [] if nullable else [(path, f"{sql} IS NULL")]
+    item = f"x{depth}"
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            inner = _null_conditions(
+                f"{path}.{field.name}",
+                f"{sql}.{quoted(field.name)}",
+                field.data_type,
+                nullable=field.nullable,
+                depth=depth,
+            )
+            found += [(name, f"({sql} IS NOT NULL AND {condition})") for name, condition in inner]
+    elif isinstance(data_type, ArrayType):
+        inner = _null_conditions(
+            f"{path}.element", item, data_type.element_type, nullable=data_type.contains_null, depth=depth + 1
+        )
+        found += [
+            (name, f"coalesce(exists({sql}, {item} -> {condition}), false)") for name, condition in inner
+        ]
+    elif isinstance(data_type, MapType):
+        sides = (
+            ("key", "map_keys", data_type.key_type, True),
+            ("value", "map_values", data_type.value_type, data_type.value_contains_null),
+        )
+        for side, function, side_type, side_nullable in sides:
+            inner = _null_conditions(
+                f"{path}.{side}", item, side_type, nullable=side_nullable, depth=depth + 1
+            )
+            found += [
+                (name, f"coalesce(exists({function}({sql}), {item} -> {condition}), false)")
+                for name, condition in inner
+            ]
+    return found

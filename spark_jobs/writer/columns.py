@@ -1,0 +1,122 @@
+"""A DataFrame with exactly a table's columns, as native expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_core.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType, StructType
+from spark_jobs.schema import to_spark, type_to_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The rows with the columns of `schema`, in its order, spelling and types; missing ones are null.
+
+    The caller has checked that the schemas fit (`delta_core.dml.table_change.plan_table_change`), so each
+    cast here is one that loses nothing. Inside structs too, fields are matched by name.
+    """
+    from pyspark.sql import functions as fn
+
+    present = {field.name.casefold(): field for field in frame.schema.fields}
+    target = to_spark(schema)
+    columns: list[Column] = []
+    for field, spark_field in zip(schema, target.fields, strict=True):
+        source = present.get(field.name.casefold())
+        if source is None:
+            columns.append(fn.lit(None).cast(spark_field.dataType).alias(field.name))
+            continue
+        column = fn.col(quoted(source.name))
+        same = source.dataType.simpleString() == spark_field.dataType.simpleString()
+        columns.append(
+            (column if same else _matched(column, source.dataType, spark_field.dataType)).alias(field.name)
+        )
+    return frame.select(*columns)
+
+
+def _matched(column: Column, source: object, target: object) -> Column:
+    """`column` with the type `target`, struct fields found by name."""
+    from pyspark.sql import functions as fn
+    from pyspark.sql import types as spark_types
+
+    if isinstance(source, spark_types.StructType) and isinstance(target, spark_types.StructType):
+        present = {field.name.casefold(): field for field in source.fields}
+        parts = []
+        for field in target.fields:
+            found = present.get(field.name.casefold())
+            if found is None:
+                parts.append(fn.lit(None).cast(field.dataType).alias(field.name))
+            else:
+                inner = _matched(column.getField(found.name), found.dataType, field.dataType)
+                parts.append(inner.alias(field.name))
+        return fn.when(column.isNotNull(), fn.struct(*parts))
+    if isinstance(source, spark_types.ArrayType) and isinstance(target, spark_types.ArrayType):
+        return fn.transform(column, lambda item: _matched(item, source.elementType, target.elementType))
+    if isinstance(source, spark_types.MapType) and isinstance(target, spark_types.MapType):
+        keys = fn.transform_keys(column, lambda key, _: _matched(key, source.keyType, target.keyType))
+        return fn.transform_values(keys, lambda _, value: _matched(value, source.valueType, target.valueType))
+    if isinstance(target, spark_types.DataType) and source != target:
+        return column.cast(target)
+    return column
+
+
+def with_partition_texts(frame: DataFrame, schema: StructType, partition_columns: Sequence[str]) -> DataFrame:
+    """The partition columns as the text that the log will hold.
+
+    Spark would write a timestamp in the session's time zone and a double in Java's notation; the
+    directory names are where the values are read from after the job, so they are spelled here.
+    """
+    from pyspark.sql import functions as fn
+
+    types = {field.name: field.data_type for field in schema}
+    return frame.select(
+        *[
+            (
+                partition_text(fn.col(quoted(name)), types[name]).alias(name)
+                if name in partition_columns
+                else fn.col(quoted(name))
+            )
+            for name in frame.columns
+        ]
+    )
+
+
+def partition_text(column: Column, data_type: DataType) -> Column:
+    """One partition value as text (PROTOCOL.md, "Partition Value Serialization"), null for null."""
+    from pyspark.sql import functions as fn
+
+    if data_type == TIMESTAMP:
+        return _utc_text(column)
+    if data_type in (FLOAT, DOUBLE):
+        # One text for each value: the two zeros are equal, and so are all NaN.
+        return fn.when(column == fn.lit(0).cast(type_to_ddl(data_type)), fn.lit("0.0")).otherwise(
+            column.cast("string")
+        )
+    return column.cast("string")
+
+
+def _utc_text(column: Column) -> Column:
+    """`2013-01-31T08:00:00.000000Z`, computed from the instant, so that no session's time zone matters."""
+    from pyspark.sql import functions as fn
+
+    micros = fn.unix_micros(column)
+    micros_per_day = fn.lit(86_400_000_000)
+    within = fn.pmod(micros, micros_per_day)
+    days = ((micros - within) / micros_per_day).cast("int")
+    seconds = (within - fn.pmod(within, fn.lit(1_000_000))) / fn.lit(1_000_000)
+    text = fn.format_string(
+        "%sT%02d:%02d:%02d.%06dZ",
+        fn.date_from_unix_date(days).cast("string"),
+        fn.floor(seconds / 3600),
+        fn.floor(fn.pmod(seconds, fn.lit(3600)) / 60),
+        fn.floor(fn.pmod(seconds, fn.lit(60))),
+        fn.pmod(within, fn.lit(1_000_000)),
+    )
+    return fn.when(column.isNotNull(), text)

@@ -1,0 +1,150 @@
+"""Spark writes a DataFrame's rows into a directory of the job's own.
+
+Jobs that share an output directory share its `_temporary`, and whoever ends first deletes the others'
+rows. The figures: docs/adr/2026-11-21-spark-write-path.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import DeltaError
+from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.open import local_root
+from spark_jobs.failures import ViolationToken, as_delta_error, violation
+from spark_jobs.reader.data_files import spark_root
+from spark_jobs.scoped_conf import scoped_conf
+from spark_jobs.writer.checks import Check
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
+
+_QUIET_LOOKS = 2
+_MOST_LOOKS = 20
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+WRITE_CONF = {
+    # The default is INT96, which has no statistics and no order.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.variant.writeShredding.enabled": "false",
+}
+
+
+def write_files(
+    frame: DataFrame,
+    *,
+    store: LogStore,
+    prefix: str,
+    partition_columns: Sequence[str],
+    compression: str,
+    checks: Sequence[Check] = (),
+    token: ViolationToken | None = None,
+) -> list[ObjectInfo]:
+    """Write the rows below `<table>/<prefix>/` and list what is there.
+
+    Args:
+        frame: the rows, partition columns as text.
+        prefix: a directory that no other job writes to; it must not start with `_` or `.`.
+        checks, token: what `frame` was guarded with.
+
+    Raises:
+        ConstraintViolationError: a row broke a check.
+        JobFailedError: Spark failed.
+        Nothing is left behind in either case, as far as this process lives to clean up.
+    """
+    spark = frame.sparkSession
+    writer = (
+        frame.write.mode("error")
+        .option("compression", compression)
+        .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        .option("parquet.enable.summary-metadata", "false")
+    )
+    if partition_columns:
+        writer = writer.partitionBy(*partition_columns)
+    tag = f"deltaward-{prefix}"
+    spark.addTag(tag)
+    try:
+        with scoped_conf(spark, WRITE_CONF):
+            writer.parquet(f"{spark_root(store)}/{prefix}")
+        return list_written(store, prefix)
+    except BaseException as error:
+        # Tasks that still run would go on writing into what is deleted next.
+        with contextlib.suppress(Exception):
+            spark.interruptTag(tag)
+        discard_prefix(store, prefix, tasks_may_run=True)
+        if not isinstance(error, Exception):
+            raise
+        found = token.find(error) if token is not None else None
+        if found is not None:
+            check = checks[found[0]]
+            raise violation(check.name, check.text, found[1]) from None
+        raise as_delta_error(error, doing="writing data files") from error
+    finally:
+        with contextlib.suppress(Exception):  # a broken connection must not hide the error
+            spark.removeTag(tag)
+
+
+def list_written(store: LogStore, prefix: str) -> list[ObjectInfo]:
+    """The data files below the prefix, in order; checksum files of the local file system are deleted.
+
+    Readers ignore them, but vacuum, which deletes what the log does not name, would leave them for ever.
+    """
+    found = []
+    for info in store.walk(prefix):
+        name = info.path.rsplit("/", 1)[-1]
+        if name.endswith(".parquet") and not name.startswith((".", "_")):
+            found.append(info)
+        elif name.startswith(".") and name.endswith(".crc"):
+            store.delete(info.path)
+    return sorted(found, key=lambda info: info.path)
+
+
+def discard_prefix(
+    store: LogStore, prefix: str, *, tasks_may_run: bool = False, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Delete everything below the prefix; what cannot be deleted is left for vacuum, with a warning.
+
+    Spark reports a failed or cancelled job while some of its tasks still run, and such a task makes its
+    directory again when it opens a file. With `tasks_may_run` the prefix is looked at again until it stays
+    away, for a few seconds at most.
+    """
+    quiet = 0 if tasks_may_run else _QUIET_LOOKS
+    for _ in range(_MOST_LOOKS):
+        try:
+            found = list(store.walk(prefix))
+            for info in found:
+                store.delete(info.path)
+        except DeltaError as error:
+            _log.warning("written files left behind", extra={"prefix": prefix, "error": str(error)})
+            return
+        existed = remove_empty_directories(store, prefix)
+        quiet = 0 if tasks_may_run and (found or existed) else quiet + 1
+        if quiet >= _QUIET_LOOKS:
+            return
+        clock.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def remove_empty_directories(store: LogStore, prefix: str) -> bool:
+    """Remove the directories that deleted files leave on a file system; one that holds a file stays.
+
+    Returns:
+        True when there was a directory.
+    """
+    root = local_root(store)
+    if root is None:
+        return False
+    existed = False
+    for folder, _, _ in os.walk(root / prefix, topdown=False):
+        existed = True
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    return existed

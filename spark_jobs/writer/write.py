@@ -1,0 +1,368 @@
+"""`spark_jobs.write`: the rows of a DataFrame as one commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_core.actions import AddFile, SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.commit_files import CommitMode, commit_new_files
+from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.errors import ConfigurationError, TableNotFoundError
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.typing import resolve
+from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from spark_jobs.failures import ViolationToken, as_delta_error
+from spark_jobs.schema import from_spark, require_fit
+from spark_jobs.writer.checks import (
+    Check,
+    check_of,
+    named_checks,
+    not_null_checks,
+    partition_name_checks,
+    table_checks,
+    with_checks,
+)
+from spark_jobs.writer.columns import conform_columns, with_partition_texts
+from spark_jobs.writer.commits import record_commit
+from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
+from spark_jobs.writer.footers import describe_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+JOB_KIND = "write"
+FOOTER_READERS = 8
+"""Footers are read by this many threads: each is one small request, mostly waiting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """What is written where; `spark_jobs.write` says what each part means."""
+
+    mode: CommitMode
+    definition: TableDefinition
+    replace_where: str | None = None
+    schema: StructType | None = None
+    constraints: tuple[tuple[str, str], ...] = ()
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    compression: str = "snappy"
+    job_id: str = ""
+    kind: str = JOB_KIND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    adds: list[AddFile]
+    rows: int
+    prefix: str
+
+
+def write(
+    df: DataFrame,
+    uri: str,
+    *,
+    mode: str,
+    partition_by: Sequence[str] | None = None,
+    replace_where: str | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    txn: tuple[str, int] | SetTransaction | None = None,
+    user_metadata: str | None = None,
+    configuration: Mapping[str, str] | None = None,
+    schema: StructType | None = None,
+    constraints: Iterable[tuple[str, str]] = (),
+    compression: str = "snappy",
+    storage_options: Mapping[str, str] | None = None,
+    job_id: str | None = None,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> JobResult:
+    """Write a DataFrame's rows to a table as one commit; creates the table when there is none.
+
+    Everything that can be refused is refused before a file is written: an extra column, a column of
+    another type, a partitioning that is not the table's. A column that the data lacks is null. Rows that
+    break a constraint fail the write while the files are written, and nothing of it is left.
+
+    Args:
+        df: the rows.
+        uri: the table.
+        mode: `append`, `overwrite`, or `error` (the table must not exist).
+        partition_by: of a new table, or with `overwrite_schema`; otherwise it must be the table's.
+        replace_where: with `overwrite`: replace the rows for which this predicate is true. Every row of
+            `df` must satisfy it.
+        merge_schema: add columns that the table does not have.
+        overwrite_schema: with `overwrite`: replace the table's schema by the data's.
+        txn: (application id, version). When the table already has it, nothing is done and the result says
+            `already_applied`.
+        user_metadata: stored with the commit.
+        configuration: table properties of a new table.
+        schema: what the rows must have, when that is more than the DataFrame says: column order, NOT NULL.
+            It becomes the schema of a new table.
+        constraints: (name, SQL predicate) pairs that every row must pass, besides the table's own; null
+            passes.
+        compression: of the Parquet files.
+        job_id: of the result; a new one when None.
+
+    Returns:
+        The result of a successful write.
+
+    Raises:
+        SchemaMismatchError, ConstraintViolationError, ExpressionError: nothing is visible or left behind.
+        ConcurrentModificationError: another writer won; nothing is left behind.
+        CommitStateUnknownError: the files are kept, since a commit may name them.
+        JobFailedError: Spark failed.
+    """
+    request = WriteRequest(
+        mode=_mode(mode, replace_where),
+        definition=TableDefinition(
+            partition_by=partition_by,
+            configuration=configuration,
+            merge_schema=merge_schema,
+            overwrite_schema=overwrite_schema,
+        ),
+        replace_where=replace_where,
+        schema=schema,
+        constraints=tuple(constraints),
+        properties=CommitProperties(user_metadata=user_metadata, txn=_transaction(txn, clock)),
+        compression=compression,
+        job_id=job_id or str(uuid.uuid4()),
+    )
+    store = open_store(uri, storage_options=storage_options, clock=clock)
+    snapshot = _snapshot(store, clock)
+    return write_to(df, store, snapshot, request, must_create=mode == "error", observer=observer, clock=clock)
+
+
+def write_to(
+    df: DataFrame,
+    store: LogStore,
+    snapshot: Snapshot | None,
+    request: WriteRequest,
+    *,
+    must_create: bool = False,
+    reporter: ProgressReporter = SILENT,
+    observer: TransactionObserver = NULL_OBSERVER,
+    before_commit: Callable[[], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> JobResult:
+    """`write` with the table looked up and progress told.
+
+    `before_commit` may raise: then nothing is committed and the files are deleted.
+    """
+    started = clock.monotonic_seconds()
+    known_at_ms = clock.now_ms()
+    version_from = snapshot.version if snapshot is not None else None
+    if must_create and snapshot is not None:
+        raise ConfigurationError(
+            f"There is already a Delta table at {store.uri}.", fix="Use mode 'append' or 'overwrite'."
+        )
+    if snapshot is not None:
+        if already_applied(snapshot, request.properties.txn) is not None:
+            return _result(request, version_from, version_from, already=True)
+        snapshot.require_writable()
+    data_schema = _data_schema(df, request)
+    change = plan_table_change(
+        snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
+    )
+    predicate = _predicate(request.replace_where, change.schema)
+    written = _write_rows(df, store, change, request, predicate, reporter)
+    if before_commit is not None:
+        try:
+            before_commit()
+        except BaseException:
+            discard_prefix(store, written.prefix)
+            raise
+    reporter.emit("commit.before", files=len(written.adds), rows=written.rows)
+    try:
+        committed = commit_new_files(
+            snapshot,
+            store,
+            mode=request.mode,
+            adds=written.adds,
+            schema=data_schema,
+            predicate=predicate,
+            merge_schema=request.definition.merge_schema,
+            overwrite_schema=request.definition.overwrite_schema,
+            partition_by=request.definition.partition_by,
+            configuration=request.definition.configuration,
+            must_create=must_create,
+            properties=request.properties,
+            observer=observer,
+            clock=clock,
+            known_at_ms=known_at_ms,
+        )
+    finally:
+        # The commit has deleted the files when, and only when, no version can name them.
+        remove_empty_directories(store, written.prefix)
+    reporter.emit("commit.after", version=committed.version)
+    return _committed_result(
+        request, store, version_from, written, committed, clock.monotonic_seconds() - started
+    )
+
+
+def _write_rows(
+    df: DataFrame,
+    store: LogStore,
+    change: TableChange,
+    request: WriteRequest,
+    predicate: Expression | None,
+    reporter: ProgressReporter,
+) -> _Written:
+    checks: list[Check] = [
+        *table_checks(change.schema, change.configuration),
+        *(not_null_checks(request.schema) if request.schema is not None else ()),
+        *named_checks(request.constraints, change.schema),
+        *partition_name_checks(change.schema, change.partition_columns),
+    ]
+    if predicate is not None:
+        checks.append(check_of("replaceWhere", predicate, text=request.replace_where, null_passes=False))
+    token = ViolationToken()
+    # Spark would lay the files of two jobs with one prefix on top of each other; a retry is another job.
+    prefix = str(uuid.uuid4())
+    try:
+        frame = with_checks(conform_columns(df, change.schema), checks, token)
+        if change.partition_columns:
+            frame = with_partition_texts(frame, change.schema, change.partition_columns)
+    except Exception as error:
+        raise as_delta_error(error, doing="resolving the columns") from error
+    reporter.emit("data.writing", done=0, prefix=prefix)
+    files = write_files(
+        frame,
+        store=store,
+        prefix=prefix,
+        partition_columns=change.partition_columns,
+        compression=request.compression,
+        checks=checks,
+        token=token,
+    )
+    reporter.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    try:
+        adds, rows, empty = describe_files(
+            InlineExecutor(FOOTER_READERS),
+            files,
+            table_uri=store.uri,
+            prefix=prefix,
+            schema=change.schema,
+            partition_columns=change.partition_columns,
+            configuration=dict(change.configuration),
+        )
+        for path in empty:
+            store.delete(path)
+        # Spark's tasks do not flush what they write; a commit must not outlive its files in a power cut.
+        store.persist([file.path for file in files if file.path not in empty])
+    except BaseException:
+        discard_prefix(store, prefix)
+        raise
+    reporter.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
+    return _Written(adds=adds, rows=rows, prefix=prefix)
+
+
+def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
+    """The schema that the written rows have: the one that the author demands, else the data's."""
+    found = from_spark(df.schema)
+    if request.schema is None:
+        return found
+    require_fit(found, request.schema)
+    return request.schema
+
+
+def _predicate(text: str | None, schema: StructType) -> Expression | None:
+    return None if text is None else resolve(parse_predicate(text, schema), schema)
+
+
+def _snapshot(store: LogStore, clock: Clock) -> Snapshot | None:
+    try:
+        return Snapshot.load(store, clock=clock)
+    except TableNotFoundError:
+        return None
+
+
+def _mode(mode: str, replace_where: str | None) -> CommitMode:
+    if mode not in ("append", "overwrite", "error"):
+        raise ConfigurationError(
+            f"The mode {mode!r} does not exist.", fix="Choose 'append', 'overwrite' or 'error'."
+        )
+    if replace_where is None:
+        return CommitMode.OVERWRITE if mode == "overwrite" else CommitMode.APPEND
+    if mode != "overwrite":
+        raise ConfigurationError(
+            f"replace_where does not go with mode {mode!r}.", fix="Use mode='overwrite' with it."
+        )
+    return CommitMode.REPLACE_WHERE
+
+
+def _transaction(txn: tuple[str, int] | SetTransaction | None, clock: Clock) -> SetTransaction | None:
+    if txn is None or isinstance(txn, SetTransaction):
+        return txn
+    match txn:
+        case (str() as app_id, int() as version) if not isinstance(version, bool):
+            pass
+        case _:
+            raise ConfigurationError(
+                f"{txn!r} is no idempotency key.",
+                fix="Pass txn=('job', 9): an application id and a whole number.",
+            )
+    return SetTransaction(app_id=app_id, version=version, last_updated_ms=clock.now_ms())
+
+
+def _committed_result(
+    request: WriteRequest,
+    store: LogStore,
+    version_from: int | None,
+    written: _Written,
+    committed: Committed,
+    wall_seconds: float,
+) -> JobResult:
+    if committed.already_applied:
+        return _result(request, version_from, committed.version, already=True)
+    record_commit(store.uri, committed.version)
+    metrics = committed.operation_metrics
+    removed = metrics.get("numRemovedFiles")
+    removed_bytes = metrics.get("numRemovedBytes")
+    return _result(
+        request,
+        version_from,
+        committed.version,
+        metrics=JobMetrics(
+            files_added=len(written.adds),
+            bytes_added=sum(add.size_bytes for add in written.adds),
+            files_removed=int(removed) if removed is not None else 0,
+            bytes_removed=int(removed_bytes) if removed_bytes is not None else 0,
+            rows=written.rows,
+            wall_seconds=round(wall_seconds, 6),
+        ),
+    )
+
+
+def _result(
+    request: WriteRequest,
+    version_from: int | None,
+    version_to: int | None,
+    *,
+    already: bool = False,
+    metrics: JobMetrics | None = None,
+) -> JobResult:
+    return JobResult(
+        job_id=request.job_id,
+        kind=request.kind,
+        status=JobStatus.SUCCEEDED,
+        version_from=version_from,
+        version_to=version_to,
+        commits=() if already or version_to is None else (version_to,),
+        already_applied=already,
+        metrics=metrics or JobMetrics(),
+    )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_airflow.hooks.settings import EXTRA_NAMES, RunnerName, parse_settings
+from delta_airflow.provider_info import get_provider_info
+from delta_core.errors import ConfigurationError
+
+
+def test_nothing_given_is_an_inline_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    settings = parse_settings({})
+    assert settings.runner is RunnerName.INLINE
+    assert settings.work_dir == tmp_path / "deltaward"
+    assert settings.allowed_roots == ()
+
+
+def test_what_the_form_leaves_empty_counts_as_not_given() -> None:
+    settings = parse_settings({"runner": "", "master": None, "allowed_roots": "", "storage_options": ""})
+    assert settings.runner is RunnerName.INLINE
+    assert settings.master is None
+
+
+def test_every_extra_is_read() -> None:
+    settings = parse_settings(
+        {
+            "runner": "spark_connect",
+            "master": "local[2]",
+            "connect_url": "sc://127.0.0.1:15002",
+            "python": "/opt/venv/bin/python3.11",
+            "spark_binary": "/opt/spark/bin/spark-submit",
+            "work_dir": "/var/lib/deltaward",
+            "allowed_roots": "/data, file:///lake",
+            "storage_options": '{"aws_region": "eu-west-1"}',
+            "deadline_seconds": "3600",
+        },
+        password="t0ken",
+    )
+    assert settings.runner is RunnerName.SPARK_CONNECT
+    assert settings.allowed_roots == ("/data", "file:///lake")
+    assert settings.storage_options == {"aws_region": "eu-west-1"}
+    assert settings.deadline_seconds == 3600
+    assert settings.connect_token == "t0ken"
+
+
+def test_an_unknown_extra_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"does not know: deadline, runer") as caught:
+        parse_settings({"runer": "inline", "deadline": 3, "work_dir": "/x"})
+    assert "spark_binary" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("runner", "yarn"),
+        ("master", "local[2] --conf x=y"),
+        ("master", "mesos://h:1"),
+        ("connect_url", "http://127.0.0.1:15002"),
+        ("connect_url", "sc://127.0.0.1:15002/;token=abc"),
+        ("connect_url", "sc://user:pw@127.0.0.1:15002"),
+        ("connect_url", "sc://127.0.0.1:port"),
+        ("python", "python3"),
+        ("python", "/bin/sh"),
+        ("python", "/usr/bin/python3; rm -rf"),
+        ("spark_binary", "/bin/bash"),
+        ("spark_binary", "bin/spark-submit"),
+        ("work_dir", "relative/path"),
+        ("allowed_roots", {"a": 1}),
+        ("storage_options", "not json"),
+        ("storage_options", {"aws_region": 1}),
+        ("deadline_seconds", -1),
+        ("deadline_seconds", "nan"),
+        ("deadline_seconds", True),
+        ("deadline_seconds", "soon"),
+    ],
+)
+def test_a_value_that_is_not_valid_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        parse_settings({name: value})
+
+
+def test_storage_options_are_taken_by_allow_list_and_their_values_stay_out_of_messages() -> None:
+    with pytest.raises(ConfigurationError, match="allow_http") as caught:
+        parse_settings({"storage_options": {"allow_http": "hunter2", "aws_region": "x"}})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_are_not_in_the_repr() -> None:
+    settings = parse_settings({"storage_options": {"aws_secret_access_key": "hunter2"}}, password="hunter3")
+    assert "hunter" not in repr(settings)
+
+
+def test_the_connection_form_offers_exactly_the_extras_that_are_read() -> None:
+    (connection,) = get_provider_info()["connection-types"]
+    assert set(connection["conn-fields"]) == EXTRA_NAMES

@@ -1,0 +1,67 @@
+"""Fixtures for every tier: the seed, the golden tables, an environment without the user's own settings."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.repository import ROOT
+
+_SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
+
+# Airflow reads its home when it is first imported, so this comes before any test module does.
+os.environ.setdefault("AIRFLOW_HOME", str(_SCRATCH / "airflow"))
+os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugins"))
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _seed() -> str:
+    """`DELTAWARD_SEED`, else the commit: what a sample draws differs by commit and can be drawn again."""
+    if given := os.environ.get("DELTAWARD_SEED"):
+        return given
+    answer = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() or "0"
+
+
+SEED = _seed()
+
+
+def pytest_report_header() -> str:
+    return f"deltaward: DELTAWARD_SEED={SEED}"
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_SCRATCH, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def seed() -> str:
+    """The run's seed, as printed in the header; set DELTAWARD_SEED to repeat a run."""
+    return SEED
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """A generator of this test's own: the same seed and test draw the same."""
+    return random.Random(f"{SEED}:{request.node.nodeid}")
+
+
+@pytest.fixture(scope="session")
+def golden_dir() -> Path:
+    """The golden tables: `DELTAWARD_GOLDEN`, or `shared/golden` beside the checkout."""
+    given = os.environ.get("DELTAWARD_GOLDEN")
+    folder = Path(given) if given else ROOT.parent / "shared" / "golden"
+    if not (folder / "manifest.json").is_file():
+        if given:
+            pytest.fail(f"DELTAWARD_GOLDEN={given} holds no manifest.json")
+        pytest.skip("the golden tables are not beside this checkout; name their folder in DELTAWARD_GOLDEN")
+    return folder

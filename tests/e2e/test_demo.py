@@ -1,0 +1,65 @@
+"""`make demo` as a newcomer runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.layout import Layout
+from demo.processes import running, stop_all
+from tests.support.repository import ROOT
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(450),
+]
+
+LIMIT_SECONDS = 360
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "home"
+    stop_all(Layout(home=tmp_path / "home"), patience_seconds=1)
+
+
+def command(home: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "demo", "--home", str(home), *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+
+
+def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(home, *arguments),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_demo_passes_in_time_and_leaves_no_process(home: Path) -> None:
+    began = time.monotonic()
+    done = demo(home, "run")
+    took = time.monotonic() - began
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-3000:]
+    assert running(Layout(home=home)) == []
+    assert took < LIMIT_SECONDS
+    checks = json.loads(Layout(home=home).report.read_text())["checks"]
+    assert len(checks) > 30
+    assert all(check["held"] for check in checks)

@@ -1,0 +1,94 @@
+"""Everything works unchanged on Spark Connect, against a server that has none of our code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.errors import JobError
+from delta_core.jobs.job_result import JobStatus
+from delta_core.jobs.job_spec import JobSpec, TableRef
+from spark_jobs.connect_server import ConnectServer, answers
+from tests.support.drivers import REPOSITORY, start_driver
+from tests.support.spark import REMOTE_VARIABLE, rows_of
+
+pytestmark = pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="runs its own server")
+
+
+def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The server's workers must get our packages from the client.
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with ConnectServer.start(master="local[2]", directory=tmp_path / "server") as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.connect_script", server.url, str(tmp_path)],
+            cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=200,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-4000:]
+        found = json.loads(done.stdout.splitlines()[-1])
+        source = tmp_path / "source.parquet"
+        pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), source)
+        spec = JobSpec(
+            kind="load",
+            table=TableRef(uri=str(tmp_path / "loaded")),
+            params={"source": {"format": "parquet", "uris": [str(source)]}},
+        )
+        driver = start_driver(spec, tmp_path / "job", remote=server.url)
+        assert driver.wait() == 0, driver.log()
+        result = driver.result()
+    assert not answers(server.port)
+    assert found["is_connect"]
+    values = ["plain", "a b", "x/y=%:", "ü", "[1]", None]
+    assert found["rows"] == sorted(([index, value] for index, value in enumerate(values)), key=repr)
+    assert found["pruned"] == [1]
+    assert found["setting"] == "INT96"
+    assert '"id":-' in found["violation"]
+    assert found["replaced"] == [1, 2, 3, 4, 5, 77]
+    assert found["tasks"]
+    assert found["task_error"] == "OBJECT_NOT_FOUND"
+    assert found["empty"] == 0
+    assert result is not None
+    assert result.status is JobStatus.SUCCEEDED
+    assert rows_of(tmp_path / "loaded") == [{"id": 1}, {"id": 2}]
+
+
+def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
+    pid_file = tmp_path / "server.pid"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.connect_server", "--pid-file", str(pid_file),
+         "--master", "local[1]",
+         "--directory", str(tmp_path)],
+        cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert "answers at sc://127.0.0.1:" in line
+        server_pid, port = map(int, pid_file.read_text().split())
+        assert os.getpgid(server_pid) == process.pid
+        assert answers(port)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+        assert not answers(port)
+        assert not pid_file.exists()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="ended with code") as caught:
+        ConnectServer.start(master="nonsense[2]", directory=tmp_path)
+    assert "connect-server" in caught.value.fix

@@ -1,0 +1,158 @@
+"""`python -m spark_jobs.main`: a spec in, a result out, an exit code that tells the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.clock import ManualClock
+from delta_core.execution.sinks import event_from_json
+from delta_core.jobs.job_result import JobStatus
+from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
+from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from spark_jobs.main import EVENT_PREFIX, main
+from tests.support.drivers import REPOSITORY, start_driver
+from tests.support.spark import files_below, rows_of
+
+
+def load_spec(table: Path, source: Path, **params: object) -> JobSpec:
+    return JobSpec(
+        kind="load",
+        table=TableRef(uri=str(table)),
+        params={"source": {"format": "parquet", "uris": [str(source)]}, "mode": "append", **params},
+        idempotency=IdempotencyKey(app_id="test", version=1),
+    )
+
+
+@pytest.fixture(name="source")
+def source_fixture(tmp_path: Path) -> Path:
+    path = tmp_path / "source.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(100), pa.int64()), "p": ["a", "b"] * 50}), path)
+    return path
+
+
+def test_a_bad_spec_exits_2_with_a_result(tmp_path: Path) -> None:
+    spec, result = tmp_path / "spec.json", tmp_path / "out" / "result.json"
+    spec.write_text('{"format_version": 99}')
+    assert main(["--spec", str(spec), "--result", str(result)]) == 2
+    assert json.loads(result.read_text())["error"]["code"] == "INVALID_JOB_SPEC"
+    assert [path.name for path in result.parent.iterdir()] == ["result.json"]
+
+
+def test_a_job_without_a_table_exits_1_without_a_jvm(tmp_path: Path) -> None:
+    driver = start_driver(JobSpec(kind="checkpoint", table=TableRef(uri=str(tmp_path / "none"))), tmp_path)
+    assert driver.wait() == 1
+    result = driver.result()
+    assert result is not None
+    assert result.error is not None
+    assert result.error.code == "TABLE_NOT_FOUND"
+
+
+def test_a_load_tells_its_progress_and_applies_once(tmp_path: Path, source: Path) -> None:
+    spec = load_spec(tmp_path / "table", source, partition_by=["p"])
+    driver = start_driver(spec, tmp_path / "first")
+    assert driver.wait() == 0, driver.log()
+    result = driver.result()
+    assert result is not None
+    assert (result.status, result.commits, result.metrics.rows) == (JobStatus.SUCCEEDED, (0,), 100)
+    lines = [
+        line.removeprefix(EVENT_PREFIX) for line in driver.log().splitlines() if line.startswith(EVENT_PREFIX)
+    ]
+    events = [event for line in lines if (event := event_from_json(line)) is not None]
+    assert [event.name for event in events] == [
+        "job.started", "snapshot.loaded", "idempotency.checked", "files.planned", "data.writing",
+        "data.written", "stats.collected", "commit.before", "commit.after", "job.finished",
+    ]  # fmt: skip
+    again = start_driver(spec, tmp_path / "again")
+    assert again.wait() == 0
+    repeated = again.result()
+    assert repeated is not None
+    assert repeated.already_applied
+    assert len(rows_of(tmp_path / "table")) == 100
+
+
+def test_a_killed_driver_leaves_the_table_as_it_was_and_a_retry_succeeds(
+    tmp_path: Path, source: Path
+) -> None:
+    table = tmp_path / "table"
+    spec = load_spec(table, source)
+    driver = start_driver(spec, tmp_path / "killed", signal_at="data.written")
+    assert driver.wait() == -signal.SIGKILL
+    assert driver.result() is None
+    assert not (table / "_delta_log").exists()
+    left = {path for path in files_below(table) if path.endswith(".parquet")}
+    assert left
+    assert start_driver(spec, tmp_path / "retry").wait() == 0
+    assert len(rows_of(table)) == 100
+    snapshot = Snapshot.load(open_store(str(table)))
+    later = ManualClock(time.time_ns() // 1_000_000 + 3_600_000)
+    plan = plan_vacuum(snapshot, retention_hours=0, enforce_retention=False, force=True, clock=later)
+    assert {file.path for file in plan.files} == left
+
+
+def test_sigterm_cleans_up_and_writes_no_result(tmp_path: Path, source: Path) -> None:
+    table = tmp_path / "table"
+    slow = {"id": "if(id % 10 = 3, cast(reflect('java.lang.Thread', 'sleep', 600L) as bigint), id)"}
+    spec = load_spec(table, source)
+    params = {**spec.params, "source": {**spec.params["source"], "select": slow}}
+    spec = JobSpec(kind="load", table=spec.table, params=params)
+    driver = start_driver(spec, tmp_path / "terminated")
+    deadline = time.monotonic() + 60
+    while "data.writing" not in driver.log() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(driver.process.pid, signal.SIGTERM)
+    assert driver.wait() == 143, driver.log()
+    assert driver.result() is None
+    assert files_below(table) == set()
+
+
+def test_a_driver_whose_parent_dies_ends(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, os\n"
+        "child = subprocess.Popen([sys.executable, '-c', "
+        "'from spark_jobs.watchdog import exit_with_parent; import time;"
+        " exit_with_parent(interval_seconds=0.05); print(1, flush=True); time.sleep(60)'],"
+        " stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+    )
+    parent = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    pid = int(parent.stdout)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _alive(pid):
+        time.sleep(0.02)
+    assert not _alive(pid)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_importing_the_package_loads_no_spark() -> None:
+    code = (
+        "import sys, spark_jobs, spark_jobs.job_kinds, spark_jobs.cli\n"
+        "print([name for name in ('pyspark', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"

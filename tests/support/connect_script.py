@@ -1,0 +1,61 @@
+"""Reads, writes and maps tasks over Spark Connect; a process can hold classic or Connect, not both.
+
+    python -m tests.support.connect_script sc://127.0.0.1:PORT FOLDER
+
+Prints one JSON object with what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import spark_jobs
+from delta_core.errors import ConstraintViolationError, ObjectNotFoundError
+from spark_jobs.session import is_connect
+from spark_jobs.spark_executor import SparkExecutor
+from spark_jobs.writer.footers import describe_file
+
+
+def main(remote: str, folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    spark = spark_jobs.get_session(remote)
+    found["is_connect"] = is_connect(spark)
+    table = str(folder / "table")
+    values = ["plain", "a b", "x/y=%:", "ü", "[1]", None]
+    frame = spark.createDataFrame(list(enumerate(values)), "id int, p string")
+    moments = frame.selectExpr("*", "timestamp_micros(id) as t")
+    with ThreadPoolExecutor(2) as pool:
+        halves = [moments.where("id < 3"), moments.where("id >= 3")]
+        list(pool.map(lambda half: spark_jobs.write(half, table, mode="append", partition_by=["p"]), halves))
+    rows = spark_jobs.read(spark, table).select("id", "p").collect()
+    found["rows"] = sorted(([row["id"], row["p"]] for row in rows), key=repr)
+    found["pruned"] = [row["id"] for row in spark_jobs.read(spark, table, where="p = 'a b'").collect()]
+    setting = "spark.sql.parquet.outputTimestampType"
+    found["setting"] = spark.conf.get(setting)
+    try:
+        spark_jobs.write(
+            frame.selectExpr("-id as id", "p"), table, mode="append", constraints=[("c", "id >= 0")]
+        )
+    except ConstraintViolationError as error:
+        found["violation"] = error.cause
+    spark_jobs.write(
+        spark.sql("select 77 as id, 'plain' as p"), table, mode="overwrite", replace_where="p = 'plain'"
+    )
+    found["replaced"] = sorted(row["id"] for row in spark_jobs.read(spark, table).collect())
+    tasks = [{"n": n} for n in range(3)]
+    found["tasks"] = dict(SparkExecutor(spark).map(dict, tasks)) == dict(enumerate(tasks))
+    try:
+        list(SparkExecutor(spark).map(describe_file, [{"table_uri": table, "path": "gone.parquet"}]))
+    except ObjectNotFoundError as error:
+        found["task_error"] = error.code
+    found["empty"] = spark_jobs.read(spark, table, where="id > 1000").count()
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))))

@@ -1,0 +1,93 @@
+"""One area's tests at full counts: `python -m tests.support.soak AREA`, which is what `make soak-AREA` runs.
+
+An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
+file of `tests/e2e/` (`kill-points`). The result, with the seed, the commit, the duration and the machine, is
+written below `benchmarks/results/`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from tests.support.repository import ROOT
+
+SOAKING = bool(os.environ.get("DELTAWARD_SOAK"))
+
+
+def rounds(*, usual: int, soak: int) -> int:
+    """How often a test repeats its sample: `soak` times under `make soak-AREA`, else `usual`."""
+    return soak if SOAKING else usual
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def _area_path(area: str) -> Path | None:
+    name = area.replace("-", "_")
+    for path in (ROOT / "tests" / name, ROOT / "tests" / "e2e" / f"test_{name}.py"):
+        if path.exists():
+            return path
+    return None
+
+
+def main(area: str) -> int:
+    """Run the area; returns the exit code of its tests."""
+    program = ROOT / "benchmarks" / "soak" / f"{area.replace('-', '_')}.py"
+    if program.is_file():
+        return subprocess.run([sys.executable, str(program)], cwd=ROOT, check=False).returncode
+    path = _area_path(area)
+    if path is None:
+        print(f"There is no area {area} in benchmarks/soak, tests or tests/e2e", file=sys.stderr)
+        return 2
+    commit = _git("rev-parse", "HEAD") or "unknown"
+    seed = os.environ.get("DELTAWARD_SEED", commit[:12])
+    report = ROOT / ".ci" / "out" / f"soak-{area}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    code = subprocess.run(
+        [sys.executable, "-m", "pytest", str(path), f"--junitxml={report}", "-o", "timeout=0"],
+        cwd=ROOT,
+        check=False,
+        env={**os.environ, "DELTAWARD_SOAK": "1", "DELTAWARD_SEED": seed},
+    ).returncode
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    skipped = [case for case in cases if case.find("skipped") is not None]
+    result = {
+        "area": area,
+        "command": f"make soak-{area}",
+        "seed": seed,
+        "commit": commit,
+        "uncommitted_changes": bool(_git("status", "--porcelain")),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "duration_seconds": round(time.monotonic() - began, 1),
+        "machine": {
+            "cores": os.cpu_count(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "passed": len(cases) - len(failed) - len(skipped),
+        "failed": len(failed),
+        "skipped": len(skipped),
+        "failures": [f"{case.get('classname')}::{case.get('name')}" for case in failed],
+    }
+    out = ROOT / "benchmarks" / "results" / f"soak-{area}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"{out.relative_to(ROOT)}: {result['passed']} passed, {result['failed']} failed")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

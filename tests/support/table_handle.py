@@ -1,0 +1,24 @@
+"""An open table over any store, so that a misbehaving one can be put below a write."""
+
+from __future__ import annotations
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+
+
+class StoreTable:
+    """What `write_deltalake` needs of an open table."""
+
+    def __init__(self, store: LogStore, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.store = store
+        self.clock = clock
+        self.snapshot = Snapshot.load(store, clock=clock)
+        self.known_at_ms = clock.now_ms()
+
+    def update_incremental(self) -> None:
+        self.adopt(self.snapshot.refresh())
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.known_at_ms = self.clock.now_ms()

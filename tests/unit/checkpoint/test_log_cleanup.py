@@ -1,0 +1,99 @@
+"""Cleanup keeps every promised version readable (PROTOCOL.md, "Metadata Cleanup")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.errors import DeltaError, DeltaWarning
+from delta_core.snapshot.snapshot import Snapshot
+from tests.support.log_builder import DAY_MS, LogBuilder, add, metadata, protocol
+
+MIDNIGHT_MS = 19_700 * DAY_MS
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogBuilder:
+    """Twenty daily commits at noon, checkpoints at 4, 9 and 14; it is the evening of the last day."""
+    builder = LogBuilder(tmp_path / "t")
+    for version in range(20):
+        at = MIDNIGHT_MS + version * DAY_MS + DAY_MS // 2
+        actions = (protocol(), metadata(configuration={"delta.logRetentionDuration": "interval 8 days"}))
+        builder.commit(*(actions if version == 0 else (add(f"f{version}"),)), time_ms=at)
+        if version in (4, 9, 14):
+            write_checkpoint(Snapshot.load(builder.store, clock=builder.clock))
+    builder.clock.advance((MIDNIGHT_MS + 19 * DAY_MS + DAY_MS * 3 // 4 - builder.clock.now_ms()) / 1000)
+    return builder
+
+
+def _load(log: LogBuilder, version: int | None = None) -> Snapshot:
+    return Snapshot.load(log.store, version=version, clock=log.clock)
+
+
+def _names(log: LogBuilder) -> set[str]:
+    return {path.name for path in log.log.iterdir()}
+
+
+def test_everything_before_the_cutoff_checkpoint_goes(log: LogBuilder) -> None:
+    log.raw(f"{3:020d}.crc", b"{}")
+    log.raw(f"{9:020d}.crc", b"{}")
+    log.raw(f"{9:020d}.{11:020d}.compacted.json", b"")
+    log.raw(f"{10:020d}.{11:020d}.compacted.json", b"")
+    log.raw(f"{2:020d}.json.backup", b"a user's own file")
+    before = _names(log)
+    # Cutoff: midnight of day 11, so the newest commit before it is 10, and the checkpoint 9.
+    planned = cleanup_expired_logs(_load(log), dry_run=True)
+    assert _names(log) == before
+    done = cleanup_expired_logs(_load(log))
+    assert done == planned
+    assert (done.checkpoint_version, done.cutoff_ms) == (9, MIDNIGHT_MS + 11 * DAY_MS)
+    gone = {f"{v:020d}.json" for v in range(9)} | {f"{4:020d}.checkpoint.parquet", f"{3:020d}.crc"}
+    assert before - _names(log) == gone | {f"{9:020d}.{11:020d}.compacted.json"}
+    assert done.total_bytes > 0
+    for version in range(9, 20):
+        assert _load(log, version).files.num_files == version
+    assert cleanup_expired_logs(_load(log)).files == ()
+
+
+def test_a_commit_at_midnight_is_an_acceptable_cutoff(log: LogBuilder) -> None:
+    log.commit(add("f14"), version=14, time_ms=MIDNIGHT_MS + 14 * DAY_MS)
+    log.next_version = 20
+    log.clock.advance(3 * 86_400)
+    assert cleanup_expired_logs(_load(log), dry_run=True).checkpoint_version == 14
+    log.commit(add("f14"), version=14, time_ms=MIDNIGHT_MS + 14 * DAY_MS + 1)
+    assert cleanup_expired_logs(_load(log), dry_run=True).checkpoint_version == 9
+
+
+def test_nothing_goes_without_a_checkpoint_before_the_cutoff(log: LogBuilder) -> None:
+    for version in (4, 9):
+        (log.log / f"{version:020d}.checkpoint.parquet").unlink()
+    result = cleanup_expired_logs(_load(log))
+    assert (result.checkpoint_version, result.files) == (None, ())
+
+
+def test_a_damaged_checkpoint_is_not_relied_on(log: LogBuilder) -> None:
+    path = log.log / f"{9:020d}.checkpoint.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert cleanup_expired_logs(_load(log)).checkpoint_version == 4
+    with pytest.warns(DeltaWarning, match="passed over"):
+        assert _load(log, 11).files.num_files == 11
+
+
+def test_every_retained_version_survives_any_retention(log: LogBuilder) -> None:
+    times = [MIDNIGHT_MS + version * DAY_MS + DAY_MS // 2 for version in range(20)]
+    now = log.clock.now_ms()
+    for days in range(20, -1, -1):
+        log.commit(
+            metadata(configuration={"delta.logRetentionDuration": f"interval {days} days"}), time_ms=now
+        )
+        result = cleanup_expired_logs(_load(log))
+        for version, at in enumerate(times):
+            if at >= now - days * DAY_MS:
+                assert _load(log, version).files.num_files == version
+        if result.checkpoint_version is not None:
+            for version in range(result.checkpoint_version):
+                with pytest.raises(DeltaError):
+                    _load(log, version)

@@ -1,0 +1,202 @@
+"""Which files make up a version, from good, bad, stale and lying logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.clock import ManualClock
+from delta_core.errors import LogGapError, TableNotFoundError, VersionNotFoundError
+from delta_core.log.last_checkpoint import read_last_checkpoint
+from delta_core.log.listing import list_log
+from delta_core.log.log_segment import build_segment, extend_segment
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.local import LocalLogStore
+from delta_core.storage.log_store import ObjectInfo
+from tests.support.log_builder import LogBuilder
+
+PART = b"not opened here"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogBuilder:
+    return LogBuilder(tmp_path / "t")
+
+
+class WeakStore(LocalLogStore):
+    """A store whose listings go through a function, as an eventually consistent one's would."""
+
+    listing: Callable[[list[ObjectInfo]], list[ObjectInfo]] = staticmethod(lambda found: found)
+
+    @property
+    def consistent_listing(self) -> bool:
+        return False
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        return self.listing(super().list_directory(path, start_after=start_after))
+
+
+@dataclass
+class Hide:
+    """Hides names for some listings."""
+
+    names: tuple[str, ...]
+    listings: int
+    seen: int = field(default=0)
+
+    def __call__(self, found: list[ObjectInfo]) -> list[ObjectInfo]:
+        self.seen += 1
+        if self.seen > self.listings:
+            return found
+        return [info for info in found if not info.path.endswith(self.names)]
+
+
+def _weak(log: LogBuilder, listing: Callable[[list[ObjectInfo]], list[ObjectInfo]]) -> WeakStore:
+    store = WeakStore(log.root)
+    store.listing = listing  # type: ignore[method-assign]
+    return store
+
+
+def test_no_table(log: LogBuilder) -> None:
+    with pytest.raises(TableNotFoundError):
+        build_segment(log.store)
+    log.raw("_last_checkpoint", b'{"version":3}')
+    log.raw("notes.json", b"{}")
+    with pytest.raises(TableNotFoundError):
+        build_segment(log.store)
+
+
+def test_commits_alone(log: LogBuilder) -> None:
+    log.create().appends(3)
+    segment = build_segment(log.store)
+    assert (segment.version, segment.checkpoint_version) == (3, None)
+    assert [commit.version for commit in segment.commits] == [0, 1, 2, 3]
+    assert build_segment(log.store, version=1).version == 1
+    for version in (4, -1):
+        with pytest.raises(VersionNotFoundError, match="from version 0 to 3"):
+            build_segment(log.store, version=version)
+
+
+def test_newest_checkpoint_at_or_before_the_version(log: LogBuilder) -> None:
+    log.create().appends(9)
+    for version in (3, 6):
+        log.raw(f"{version:020d}.checkpoint.parquet", PART)
+    assert build_segment(log.store).checkpoint_version == 6
+    assert build_segment(log.store, version=6).commits == ()
+    assert build_segment(log.store, version=5).checkpoint_version == 3
+    assert build_segment(log.store, version=2).checkpoint_version is None
+
+
+@pytest.mark.parametrize("hint", [b"", b"{", b"[]", b'{"version":"6"}', b'{"version":-1}', b'{"version":99}'])
+def test_the_hint_is_only_a_hint(log: LogBuilder, hint: bytes) -> None:
+    log.create().appends(9)
+    log.raw(f"{6:020d}.checkpoint.parquet", PART)
+    log.raw("_last_checkpoint", hint)
+    assert build_segment(log.store).version == 9
+    assert build_segment(log.store).checkpoint_version == 6
+
+
+def test_an_old_hint_is_overtaken(log: LogBuilder) -> None:
+    log.create().appends(9)
+    for version in (3, 6):
+        log.raw(f"{version:020d}.checkpoint.parquet", PART)
+    log.raw("_last_checkpoint", b'{"version":3}')
+    assert build_segment(log.store).checkpoint_version == 6
+    log.raw("_last_checkpoint", b'{"version":5}')
+    assert build_segment(log.store).checkpoint_version == 6
+    assert build_segment(log.store, version=4).checkpoint_version == 3
+
+
+def test_a_multi_part_checkpoint_needs_all_parts(log: LogBuilder) -> None:
+    log.create().appends(5)
+    for part in (1, 3):
+        log.raw(f"{4:020d}.checkpoint.{part:010d}.{3:010d}.parquet", PART)
+    log.raw(f"{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet", PART)
+    assert build_segment(log.store).checkpoint_version is None
+    log.raw(f"{4:020d}.checkpoint.{2:010d}.{3:010d}.parquet", PART)
+    segment = build_segment(log.store)
+    assert segment.checkpoint_version == 4
+    assert [part.path[-29:-19] for part in segment.checkpoint_parts] == [f"{n:010d}" for n in (1, 2, 3)]
+    log.raw(f"{4:020d}.checkpoint.parquet", PART)
+    assert len(build_segment(log.store).checkpoint_parts) == 1
+
+
+def test_a_gap_is_never_a_shorter_table(log: LogBuilder) -> None:
+    log.create().appends(5)
+    log.remove_commits([3])
+    with pytest.raises(LogGapError, match="version 3 is missing"):
+        build_segment(log.store)
+    with pytest.raises(LogGapError):
+        build_segment(log.store, version=4)
+    assert build_segment(log.store, version=2).version == 2
+
+
+def test_a_checkpoint_makes_a_gap_before_it_harmless(log: LogBuilder) -> None:
+    log.create().appends(5)
+    log.raw(f"{4:020d}.checkpoint.parquet", PART)
+    log.remove_commits([0, 1, 3, 4])
+    segment = build_segment(log.store)
+    assert [commit.version for commit in segment.commits] == [5]
+    with pytest.raises(VersionNotFoundError, match="from version 4 to 5"):
+        build_segment(log.store, version=2)
+    only = build_segment(log.store, version=4)
+    assert (only.commits, only.version_file) == ((), None)
+
+
+def test_repeated_and_unsorted_listing(log: LogBuilder) -> None:
+    log.create().appends(4)
+    store = _weak(log, lambda found: [*reversed(found), *found])
+    assert [commit.version for commit in build_segment(store).commits] == [0, 1, 2, 3, 4]
+
+
+def test_a_name_that_a_listing_skips_is_looked_up(log: LogBuilder) -> None:
+    log.create().appends(4)
+    clock = ManualClock()
+    hide = Hide(("2.json",), listings=99)
+    assert build_segment(_weak(log, hide), clock=clock).version == 4
+    assert 0 < clock.now_ms() < 1000
+
+
+def test_a_stale_tail_is_found_by_name(log: LogBuilder) -> None:
+    log.create().appends(4)
+    store = _weak(log, Hide(("3.json", "4.json"), listings=99))
+    segment = build_segment(store)
+    assert segment.version == 4
+    assert extend_segment(store, segment) == segment
+    log.appends(1)
+    extended = extend_segment(store, segment)
+    assert extended is not None
+    assert extended.version == 5
+
+
+def test_extending(log: LogBuilder) -> None:
+    log.create().appends(2)
+    segment = build_segment(log.store)
+    assert extend_segment(log.store, segment) is segment
+    log.appends(2)
+    extended = extend_segment(log.store, segment)
+    assert extended is not None
+    assert extended.commits == build_segment(log.store).commits
+    log.remove_commits([3])
+    assert extend_segment(log.store, segment) is None
+
+
+def test_a_replaced_table_is_read_anew(log: LogBuilder) -> None:
+    log.create().appends(2)
+    segment = build_segment(log.store)
+    log.commit(version=2, time_ms=5)
+    assert extend_segment(log.store, segment) is None
+
+
+def test_hint_of_a_written_checkpoint(log: LogBuilder) -> None:
+    log.create().appends(3)
+    info = write_checkpoint(Snapshot.load(log.store, clock=log.clock))
+    hint = read_last_checkpoint(log.store)
+    assert hint is not None
+    assert (hint.version, hint.size, hint.num_add_files) == (3, info.size, 3)
+    assert hint.size_bytes == (log.log / f"{3:020d}.checkpoint.parquet").stat().st_size
+    assert list_log(log.store).checkpoints[0].version == 3

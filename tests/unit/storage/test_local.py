@@ -1,0 +1,166 @@
+"""What only a local store must do: durability, links, permissions, leftovers."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from delta_core.errors import (
+    AmbiguousWriteError,
+    NameBlockedError,
+    ObjectExistsError,
+    PathEscapeError,
+    StorageError,
+    UnsafeStoreError,
+)
+from delta_core.storage import local
+from delta_core.storage.local import LocalLogStore
+from delta_core.storage.open import local_root, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalLogStore:
+    return LocalLogStore(tmp_path / "table")
+
+
+def _leftovers(store: LocalLogStore) -> list[Path]:
+    return list(store.root.rglob(".tmp-*"))
+
+
+def test_synced_file_then_directory_then_new_parents(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(local.os, "fsync", record)
+    store.put_if_absent("_delta_log/a.json", b"x")
+    root = str(store.root)
+    assert synced[:2] == [str(store.root.parent), root]
+    assert Path(synced[2]).name.startswith(".tmp-")
+    assert synced[3:] == [f"{root}/_delta_log"]
+    synced.clear()
+    with store.open_output("p=1/part.bin") as sink:
+        sink.write(b"x")
+    assert synced[0] == root
+    assert Path(synced[1]).name.startswith(".tmp-")
+    assert synced[2:] == [f"{root}/p=1"]
+    assert _leftovers(store) == []
+
+
+def test_persist_flushes_the_file_and_every_directory_up_to_the_root(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.root / "job" / "p=1"
+    folder.mkdir(parents=True)
+    (folder / "part.parquet").write_bytes(b"x")
+    synced: list[str] = []
+    monkeypatch.setattr(local.os, "fsync", lambda d: synced.append(os.readlink(f"/proc/self/fd/{d}")))
+    store.persist(["job/p=1/part.parquet"])
+    names = ("job/p=1/part.parquet", "job/p=1", "job", "")
+    wanted = [*(str(store.root / name) for name in names), str(store.root.parent)]
+    assert synced == wanted
+
+
+def test_lost_answer_of_a_link_that_was_made(store: LocalLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def link_then_fail(source: Path, target: Path) -> None:
+        real(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(local.os, "link", link_then_fail)
+    store.put_if_absent("x", b"mine")
+    assert store.read("x") == b"mine"
+    assert _leftovers(store) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(errno.EPERM, UnsafeStoreError), (errno.EOPNOTSUPP, UnsafeStoreError), (errno.EIO, AmbiguousWriteError)],
+)
+def test_failing_link(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch, code: int, expected: type[StorageError]
+) -> None:
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(local.os, "link", fail)
+    with pytest.raises(expected):
+        store.put_if_absent("x", b"1")
+    assert list(store.root.iterdir()) == []
+
+
+def test_full_disk_leaves_nothing(store: LocalLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store.put("first", b"")
+    monkeypatch.setattr(local.os, "fsync", fail)
+    with pytest.raises(StorageError, match="No space left"):
+        store.put_if_absent("x", b"1")
+    with pytest.raises(StorageError, match="No space left"), store.open_output("y") as sink:
+        sink.write(b"1")
+    assert [info.path for info in store.walk()] == ["first"]
+    assert _leftovers(store) == []
+
+
+def test_links_are_neither_walked_nor_deleted_through(store: LocalLogStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_bytes(b"1")
+    store.put("inside", b"1")
+    (store.root / "way").symlink_to(outside)
+    (store.root / "file").symlink_to(outside / "precious")
+    assert [info.path for info in store.walk()] == ["inside"]
+    with pytest.raises(PathEscapeError):
+        store.delete("way/precious")
+    store.delete("file")
+    assert (outside / "precious").exists()
+    assert not (store.root / "file").is_symlink()
+
+
+def test_a_commit_behind_a_link_is_listed(store: LocalLogStore, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"12")
+    store.put("_delta_log/a", b"1")
+    (store.root / "_delta_log/b").symlink_to(tmp_path / "elsewhere")
+    assert [info.path for info in store.list_directory("_delta_log")] == ["_delta_log/a", "_delta_log/b"]
+    with pytest.raises(ObjectExistsError):
+        store.put_if_absent("_delta_log/b", b"x")
+
+
+def test_leftovers_of_a_crash_are_hidden(store: LocalLogStore) -> None:
+    store.put("_delta_log/a", b"1")
+    (store.root / "_delta_log/.tmp-1234").write_bytes(b"torn")
+    assert [info.path for info in store.list_directory("_delta_log")] == ["_delta_log/a"]
+    assert [info.path for info in store.walk()] == ["_delta_log/a"]
+
+
+def test_root_is_canonical(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    store = open_store(tmp_path / "alias/")
+    assert store.uri == open_store(f"file://{tmp_path}/real").uri
+    assert local_root(store) == tmp_path / "real"
+
+
+def test_name_that_is_no_file_is_blocked_and_a_link_to_a_file_exists(store: LocalLogStore) -> None:
+    store.put("a/file", b"x")
+    (store.root / "a/directory").mkdir()
+    (store.root / "a/nothing").symlink_to("gone")
+    (store.root / "a/circle").symlink_to("circle")
+    (store.root / "a/link").symlink_to("file")
+    for name in ("directory", "nothing", "circle"):
+        with pytest.raises(NameBlockedError, match=name):
+            store.put_if_absent(f"a/{name}", b"y")
+    for name in ("file", "link"):
+        with pytest.raises(ObjectExistsError):
+            store.put_if_absent(f"a/{name}", b"y")
+    assert _leftovers(store) == []

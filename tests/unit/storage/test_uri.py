@@ -1,0 +1,118 @@
+"""Canonical URIs, and paths of the log that try to leave the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from delta_core.errors import InvalidUriError, PathEscapeError
+from delta_core.storage.open import open_store
+from delta_core.storage.uri import (
+    canonical_log_path,
+    canonical_table_uri,
+    encode_data_path,
+    local_path_of_uri,
+    resolve_data_path,
+)
+
+ROOT = "file:///data/table"
+
+
+def test_all_spellings_of_a_local_table_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "a b%20ü"
+    table.mkdir()
+    (tmp_path / "link").symlink_to(table)
+    monkeypatch.chdir(tmp_path)
+    expected = canonical_table_uri(table)
+    spellings = [
+        str(table) + "/",
+        "a b%20ü",
+        "./link/../link",
+        f"file://{tmp_path}/a%20b%2520%C3%BC/",
+        f"file:{tmp_path}/a%20b%2520%C3%BC",
+        f"file://localhost{tmp_path}/link",
+        expected,
+    ]
+    assert {canonical_table_uri(text) for text in spellings} == {expected}
+    assert local_path_of_uri(expected) == table
+    assert expected.endswith("/a%20b%2520%C3%BC")
+
+
+@pytest.mark.parametrize("uri", ["", "s3://bucket/t", "hdfs://n/t", "file://host/t", "a\0b"])
+def test_unsupported_uris(uri: str) -> None:
+    with pytest.raises(InvalidUriError) as caught:
+        canonical_table_uri(uri)
+    assert caught.value.fix
+
+
+def test_open_store_names_the_supported_schemes() -> None:
+    with pytest.raises(InvalidUriError, match=r"gs.*file"):
+        open_store("gs://bucket/table")
+    with pytest.raises(InvalidUriError, match="region"):
+        open_store("/tmp/x", storage_options={"region": "x"})
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("part-1.parquet", "part-1.parquet"),
+        ("p=a%20b/x.parquet", "p=a b/x.parquet"),
+        ("p=a%2520b/x", "p=a%20b/x"),
+        ("p=%252e%252e/x", "p=%2e%2e/x"),
+        ("./a//b", "a/b"),
+        ("file:///data/table/a%20b", "a b"),
+        ("file:/data/table/x/y", "x/y"),
+        ("/data/table/x", "x"),
+        ("t=12:30/x", "t=12:30/x"),
+        ("%252e%252e/x", "%2e%2e/x"),
+    ],
+)
+def test_paths_below_the_root(raw: str, path: str) -> None:
+    assert resolve_data_path(raw, root_uri=ROOT) == path
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "../x",
+        "a/../../x",
+        "%2e%2e/x",
+        "a/%2E%2E/%2e%2e/x",
+        "..%2fx",
+        "..\\x",
+        "a\\..\\..\\x",
+        "/etc/passwd",
+        "%2fetc/passwd",
+        "//host/x",
+        "file:///etc/passwd",
+        "file:///data/table/../x",
+        "file:///data/table%2f..%2fx",
+        "file://host/data/table/x",
+        "file:///data/table",
+        "file:///data/tablets/x",
+        "s3://other/x",
+        "http://x/y",
+        "a%00b",
+        "",
+        ".",
+        "x/..",
+    ],
+)
+def test_paths_that_leave_the_root_are_refused(raw: str) -> None:
+    with pytest.raises(PathEscapeError):
+        resolve_data_path(raw, root_uri=ROOT)
+
+
+@pytest.mark.parametrize("path", ["a b", "p=50%/x", "ü/ñ", "c=a%20b/x", "q?#[]{}|^", "plain"])
+def test_encoding_is_undone_by_resolving(path: str) -> None:
+    encoded = encode_data_path(path)
+    assert resolve_data_path(encoded, root_uri=ROOT) == path
+    assert encoded.isascii()
+
+
+def test_spellings_of_one_file_compare_equal() -> None:
+    assert (
+        len({canonical_log_path(p) for p in ("/a/b%20c", "file:/a/b%20c", "file:///a/b%20c", "/a/b c")}) == 1
+    )
+    assert canonical_log_path("p=1/x") == "p=1/x"

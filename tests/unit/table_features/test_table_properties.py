@@ -1,0 +1,94 @@
+"""Properties: texts to values, and values that are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_core.errors import InvalidTablePropertyError
+from delta_core.table_features.table_properties import (
+    ALL_PROPERTIES,
+    DAY_MS,
+    TableProperties,
+    parse_bytes,
+    parse_interval_ms,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [
+        ("interval 30 days", 30 * DAY_MS),
+        ("INTERVAL 1 week", 7 * DAY_MS),
+        ("interval 1 day 12 hours", DAY_MS * 3 // 2),
+        ("2 hours", 7_200_000),
+        ("interval 0 seconds", 0),
+        ("interval 1500 milliseconds 999 microseconds", 1500),
+        ("interval 4 weeks 2 days 1 hour 1 minute 1 second", 30 * DAY_MS + 3_661_000),
+    ],
+)
+def test_intervals(text: str, expected_ms: int) -> None:
+    assert parse_interval_ms(text) == expected_ms
+
+
+@pytest.mark.parametrize(
+    "text", ["", "interval", "30", "interval 1 month", "interval 1 year", "1 day x", "d" * 9999]
+)
+def test_not_intervals(text: str) -> None:
+    with pytest.raises(ValueError, match="interval"):
+        parse_interval_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1024", 1024), ("128mb", 1 << 27), ("1G", 1 << 30), ("2 KiB", 2048)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+def test_defaults() -> None:
+    properties = TableProperties.of({})
+    properties.validate()
+    assert properties.checkpoint_interval == 10
+    assert properties.log_retention_ms == 30 * DAY_MS
+    assert properties.deleted_file_retention_ms == 7 * DAY_MS
+    assert properties.isolation_level == "WriteSerializable"
+    assert properties.target_file_size_bytes == 1 << 30
+    assert properties.data_skipping_num_indexed_cols == 32
+    assert properties.data_skipping_stats_columns is None
+    assert (properties.append_only, properties.enable_expired_log_cleanup) == (False, True)
+    assert (properties.randomize_file_prefixes, properties.random_prefix_length) == (False, 2)
+    assert (properties.write_stats_as_json, properties.write_stats_as_struct) == (True, False)
+    assert properties.set_transaction_retention_ms is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("delta.appendOnly", "yes"),
+        ("delta.checkpointInterval", "0"),
+        ("delta.checkpointInterval", "ten"),
+        ("delta.logRetentionDuration", "interval -1 days"),
+        ("delta.dataSkippingNumIndexedCols", "-2"),
+        ("delta.isolationLevel", "ReadCommitted"),
+        ("delta.targetFileSize", "big"),
+    ],
+)
+def test_nonsense_names_the_property(key: str, text: str) -> None:
+    with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+        TableProperties.of({key: text}).validate()
+    assert caught.value.cause
+    assert caught.value.fix
+
+
+def test_every_property_is_described() -> None:
+    keys = [item.key for item in ALL_PROPERTIES]
+    assert len(keys) == len(set(keys)) > 15
+    assert all(item.help.endswith(".") and item.key.startswith("delta.") for item in ALL_PROPERTIES)
+
+
+def test_lists_and_flags() -> None:
+    properties = TableProperties.of(
+        {"delta.dataSkippingStatsColumns": "a, b.c ,", "delta.appendOnly": " True "}
+    )
+    assert properties.data_skipping_stats_columns == ("a", "b.c")
+    assert properties.append_only
