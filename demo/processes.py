@@ -92,35 +92,43 @@ def stop_all(layout: Layout, *, patience_seconds: float = 15.0) -> list[str]:
 
 
 def running(layout: Layout) -> list[psutil.Process]:
-    """The live processes of the demonstration at `layout.home`, this one left out."""
-    sessions = set(_recorded_sessions(layout))
-    found = []
+    """The live processes of the demonstration at `layout.home`, this one left out.
+
+    A process belongs to it when it carries the mark, or is in a session that the demonstration began.
+    The caller's own session never counts: what stands around the caller is not the demonstration's.
+    """
+    recorded = dict(_recorded_sessions(layout))
+    own_session = os.getsid(0)
+    marked, members = [], []
+    believed = set()
     for process in psutil.process_iter():
         if process.pid == os.getpid():
             continue
         with contextlib.suppress(psutil.Error, OSError):
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            if os.getsid(process.pid) in sessions or process.environ().get(MARK) == str(layout.home):
-                found.append(process)
-    return found
+            session = os.getsid(process.pid)
+            if session == process.pid and _is_leader(process, recorded.get(session)):
+                believed.add(session)
+            if process.environ().get(MARK) == str(layout.home):
+                marked.append(process)
+                # When its leader has ended, only a marked member proves that a session is still ours: the
+                # leader's number may have become the number of another session that lost its leader too.
+                believed.add(session)
+            elif session in recorded and session != own_session:
+                members.append((session, process))
+    return marked + [process for session, process in members if session in believed]
 
 
-def _recorded_sessions(layout: Layout) -> Iterator[int]:
+def _is_leader(process: psutil.Process, started: float | None) -> bool:
+    return started is not None and abs(process.create_time() - started) < 1
+
+
+def _recorded_sessions(layout: Layout) -> Iterator[tuple[int, float]]:
     for pid_file in sorted(layout.pids.glob("*.json")):
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError, OSError):
             record = read_json(pid_file)
-            session = int(record["session"])
-        except (ValueError, KeyError, OSError):
-            continue
-        try:
-            leader = psutil.Process(session)
-        except psutil.NoSuchProcess:
-            # A session's number is not given to a new process while a member of the session lives.
-            yield session
-            continue
-        if abs(leader.create_time() - float(record["started"])) < 1:
-            yield session
+            yield int(record["session"]), float(record["started"])
 
 
 def _signal_all(layout: Layout, number: signal.Signals) -> None:

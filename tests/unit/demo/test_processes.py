@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from demo.layout import Layout
@@ -90,10 +93,55 @@ def test_a_pid_file_of_a_number_that_was_given_away_stops_nobody(
     start_python: Starter, layout: Layout
 ) -> None:
     service = start_python(layout, "import time; time.sleep(600)")
-    pid_file = layout.pids / "service.json"
-    pid_file.write_text(f'{{"session": {os.getsid(0)}, "started": 1.0}}')
-    # Our own session's leader started at another time, so only the mark finds the service.
-    assert [process.pid for process in running(layout)] == [service.process.pid]
+    with leaderless_session() as (session, member):
+        pid_file = layout.pids / "service.json"
+        for taken in (session, os.getsid(0)):
+            pid_file.write_text(f'{{"session": {taken}, "started": 1.0}}')
+            # Other people's sessions, with or without a leader: only the mark finds the service.
+            assert [process.pid for process in running(layout)] == [service.process.pid]
+
+        assert stop_all(layout, patience_seconds=2) == []
+        assert psutil.Process(member).is_running()
+
+
+def test_a_session_whose_leader_ended_is_stopped_whole(layout: Layout) -> None:
+    with leaderless_session(environment={MARK: str(layout.home)}) as (session, member):
+        unmarked = psutil.Process(member).children()
+        assert len(unmarked) == 1
+        (layout.pids / "service.json").write_text(f'{{"session": {session}, "started": 1.0}}')
+        assert {process.pid for process in running(layout)} == {member, unmarked[0].pid}
+        assert stop_all(layout, patience_seconds=2) == []
+
+
+@contextlib.contextmanager
+def leaderless_session(environment: dict[str, str] | None = None) -> Iterator[tuple[int, int]]:
+    """A session whose leader has ended: its number, and a member, whose child has an empty environment."""
+    child = "import time; time.sleep(600)"
+    member = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}], env={{}}).wait()"
+    leader = f"""
+import subprocess, sys
+quiet = {{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}}
+print(subprocess.Popen([sys.executable, "-c", {member!r}], **quiet).pid)
+"""
+    ended = subprocess.run(
+        ["setsid", "--wait", sys.executable, "-c", leader],
+        env=environment or {},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    number = int(ended.stdout)
+    process = psutil.Process(number)
+    family: list[psutil.Process] = []
+    try:
+        while process.is_running() and not (family := process.children()):
+            time.sleep(0.02)
+        yield os.getsid(number), number
+    finally:
+        for one in (process, *family):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 def test_a_service_that_ends_is_reported_with_the_end_of_its_log(
