@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.parquet_writer import Compression
-from delta_core.errors import ConcurrentDeleteDeleteError, DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes, workers_for
@@ -22,8 +17,10 @@ from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
 from delta_core.maintenance.compaction.plan import CompactionPlan
 from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
+from delta_core.maintenance.rewriting.layout import layout_fields
+from delta_core.maintenance.rewriting.planned_files import delete_unused, require_same_table, still_live
+from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -31,8 +28,6 @@ from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +83,17 @@ def apply_compaction(
     """
     latest = snapshot.refresh()
     known_at_ms = clock.now_ms()
-    if latest.metadata.id != plan.table_id:
-        raise MaintenanceError(
-            "the plan is for another table",
-            cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
-            fix="plan again",
-        )
+    require_same_table(latest, plan.table_id)
     latest.require_readable(operation="compact the table")
     latest.require_writable(operation="compact the table")
     if plan.is_empty:
-        return CompactionResult(committed=None, metrics=file_figures(plan, []))
-    removed = _still_live(latest, plan)
+        return CompactionResult(committed=None, metrics=_figures(plan, []))
+    planned = {file.path: file.size_bytes for item in plan.bins for file in item.files}
+    removed = still_live(latest, planned, planned_version=plan.version)
     results = _rewrite(latest, plan, _within_memory(executor, plan), compression, progress)
-    adds = [_add_file(result, item.partition_values) for result, item in zip(results, plan.bins, strict=True)]
+    adds = [
+        added_file(result, item.partition_values) for result, item in zip(results, plan.bins, strict=True)
+    ]
     progress.emit("stats.collected", files=len(adds), rows=sum(result["rows"] for result in results))
     transaction = Transaction.begin(
         latest,
@@ -117,37 +110,14 @@ def apply_compaction(
         known_at_ms=known_at_ms,
     )
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
-    transaction.set_metrics(operation_metrics(plan, adds))
+    transaction.set_metrics(operation_metrics(_sizes(plan), adds))
     outcome = commit_with_events(transaction, progress)
     discard_files(latest.store, adds, outcome)
     return CompactionResult(
         committed=raise_for_result(outcome),
-        metrics=file_figures(plan, adds),
+        metrics=_figures(plan, adds),
         rows=sum(result["rows"] for result in results),
     )
-
-
-def _still_live(latest: Snapshot, plan: CompactionPlan) -> pa.Table:
-    """The planned files' rows in the newest version."""
-    planned = {file.path: file.size_bytes for item in plan.bins for file in item.files}
-    columns = ["path", "partition_values", "size_bytes", "tags", "deletion_vector"]
-    files = latest.files.to_table([*columns, "base_row_id", "default_row_commit_version"])
-    found = files.filter(pc.is_in(files["path"], value_set=pa.array(list(planned), pa.string())))
-    sizes = dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
-    gone = [path for path, size in planned.items() if sizes.get(path) != size]
-    if gone:
-        raise ConcurrentDeleteDeleteError(
-            f"{len(gone)} of {len(planned)} planned files are no longer in the table, such as {gone[0]!r}",
-            cause=f"a commit between version {plan.version} and {latest.version} removed or replaced them",
-            fix="plan again from the newest version",
-        )
-    if found["deletion_vector"].null_count != found.num_rows:
-        raise MaintenanceError(
-            "a planned file has a deletion vector by now",
-            cause="rows of it were deleted after the plan was made",
-            fix="plan again from the newest version",
-        )
-    return found
 
 
 def _rewrite(
@@ -158,15 +128,18 @@ def _rewrite(
     progress: ProgressReporter,
 ) -> list[JsonObject]:
     store = latest.store
+    layout = layout_fields(
+        table_uri=store.uri,
+        schema_string=latest.metadata.schema_string,
+        partition_columns=latest.partition_columns,
+        configuration=latest.metadata.configuration,
+        compression=compression,
+    )
     tasks = [
         compaction_task(
-            table_uri=store.uri,
+            layout,
             paths=[resolve_data_path(file.path, root_uri=store.uri) for file in item.files],
             partition_values=item.partition_values,
-            partition_columns=latest.partition_columns,
-            schema_string=latest.metadata.schema_string,
-            configuration=latest.metadata.configuration,
-            compression=compression,
         )
         for item in plan.bins
     ]
@@ -177,7 +150,7 @@ def _rewrite(
             results[index] = result
             progress.emit("data.writing", done=len(results), total=len(tasks))
     except BaseException:
-        _delete_unused(store, list(results.values()))
+        delete_unused(store, results.values())
         raise
     progress.emit("data.written", files=len(results))
     return [results[index] for index in range(len(tasks))]
@@ -198,23 +171,15 @@ def _within_memory(executor: Executor | None, plan: CompactionPlan) -> Executor:
     )
 
 
-def _delete_unused(store: LogStore, results: Sequence[JsonObject]) -> None:
-    """Delete finished files of a rewriting that failed: no commit was tried, so none names them."""
-    for result in results:
-        try:
-            store.delete(resolve_data_path(result["path"], root_uri=store.uri))
-        except DeltaError as error:
-            _LOGGER.warning(
-                "a rewritten file stays until vacuum", extra={"path": result["path"], "why": str(error)}
-            )
+def _sizes(plan: CompactionPlan) -> list[int]:
+    return [file.size_bytes for item in plan.bins for file in item.files]
 
 
-def _add_file(result: JsonObject, partition_values: Mapping[str, str | None]) -> AddFile:
-    return AddFile(
-        path=result["path"],
-        partition_values=dict(partition_values),
-        size_bytes=result["size_bytes"],
-        modification_time_ms=result["modification_time_ms"],
-        data_change=False,
-        stats=result["stats"],
+def _figures(plan: CompactionPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
+    return file_figures(
+        _sizes(plan),
+        adds,
+        considered_files=plan.considered_files,
+        partitions=plan.predicted()["partitions"],
+        bins=len(plan.bins),
     )

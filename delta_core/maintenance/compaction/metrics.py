@@ -1,4 +1,4 @@
-"""The figures of a compaction, under delta-spark's names, so that dashboards need not care who ran it."""
+"""The figures of an OPTIMIZE, under delta-spark's names, so that dashboards need not care who ran it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from delta_core.actions import AddFile
-from delta_core.maintenance.compaction.plan import CompactionPlan
 
 
-def operation_metrics(plan: CompactionPlan, adds: Sequence[AddFile]) -> dict[str, int]:
-    """`commitInfo.operationMetrics` of an OPTIMIZE."""
+def operation_metrics(removed_sizes: Sequence[int], adds: Sequence[AddFile]) -> dict[str, int]:
+    """`commitInfo.operationMetrics` of an OPTIMIZE.
+
+    Args:
+        removed_sizes: bytes of each file that was rewritten.
+        adds: the new files.
+    """
     sizes = sorted(add.size_bytes for add in adds)
     return {
-        "numRemovedFiles": plan.num_files,
-        "numRemovedBytes": plan.total_bytes,
+        "numRemovedFiles": len(removed_sizes),
+        "numRemovedBytes": sum(removed_sizes),
         "numAddedFiles": len(sizes),
         "numAddedBytes": sum(sizes),
         "numDeletionVectorsRemoved": 0,
@@ -26,19 +30,26 @@ def operation_metrics(plan: CompactionPlan, adds: Sequence[AddFile]) -> dict[str
     }
 
 
-def file_figures(plan: CompactionPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
+def file_figures(
+    removed_sizes: Sequence[int],
+    adds: Sequence[AddFile],
+    *,
+    considered_files: int,
+    partitions: int,
+    bins: int,
+    preserves_order: bool = True,
+) -> dict[str, Any]:
     """What delta-spark's `optimize()` returns as metrics."""
-    removed = [file.size_bytes for item in plan.bins for file in item.files]
     return {
         "numFilesAdded": len(adds),
-        "numFilesRemoved": len(removed),
+        "numFilesRemoved": len(removed_sizes),
         "filesAdded": _distribution([add.size_bytes for add in adds]),
-        "filesRemoved": _distribution(removed),
-        "partitionsOptimized": plan.predicted()["partitions"],
-        "numBins": len(plan.bins),
-        "totalConsideredFiles": plan.considered_files,
-        "totalFilesSkipped": plan.considered_files - len(removed),
-        "preserveInsertionOrder": True,
+        "filesRemoved": _distribution(removed_sizes),
+        "partitionsOptimized": partitions,
+        "numBins": bins,
+        "totalConsideredFiles": considered_files,
+        "totalFilesSkipped": considered_files - len(removed_sizes),
+        "preserveInsertionOrder": preserves_order,
     }
 
 

@@ -17,18 +17,11 @@ from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.snapshot.snapshot import Snapshot
 
 _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedFile:
-    """A file to be rewritten; `path` is as in the log."""
-
-    path: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""What every verb shares that writes the rows of data files again without changing any."""

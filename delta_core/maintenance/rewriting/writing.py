@@ -1,0 +1,130 @@
+"""Writing one new data file from rows that other files held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.actions import AddFile
+from delta_core.data.parquet_writer import Compression, data_file_name
+from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_from_footer
+from delta_core.errors import VerificationError
+from delta_core.execution.executor import JsonObject
+from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
+from delta_core.schema.types import DOUBLE, FLOAT
+from delta_core.storage.uri import encode_data_path
+
+ROW_GROUP_ROWS = 1 << 20
+"""Rows that are gathered before they are written as one row group."""
+
+
+def write_file(
+    layout: FileLayout,
+    encoding: Encoding,
+    partition_values: Mapping[str, str | None],
+    tables: Iterator[pa.Table],
+    *,
+    rows_expected: Callable[[], int],
+    sequence: int = 0,
+) -> dict[str, Any]:
+    """Write the tables, in order, as one new file, a row group each (up to a million rows).
+
+    The new file appears whole or not at all.
+
+    Args:
+        layout: the table's.
+        encoding: which columns are dictionaries in the tables, and which the writer should try.
+        partition_values: the partition that the file belongs to.
+        tables: rows of `layout.file_schema(encoding)`.
+        rows_expected: asked at the end; how many rows should have been written.
+        sequence: goes into the file's name.
+
+    Returns:
+        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats` and `rows` of the file.
+
+    Raises:
+        VerificationError: rows were lost or gained on the way; the new file is deleted.
+    """
+    directory = layout.directory(partition_values)
+    compression: Compression = layout.compression  # type: ignore[assignment]
+    path = "/".join(part for part in (directory, data_file_name(sequence, compression)) if part)
+    floats = StatisticsAccumulator(leaf for leaf in layout.leaves() if leaf.data_type in (FLOAT, DOUBLE))
+    footers: list[pq.FileMetaData] = []
+    with (
+        layout.store.open_output(path) as sink,
+        pq.ParquetWriter(
+            sink,
+            layout.file_schema(encoding),
+            compression=compression,
+            use_dictionary=list(encoding.dictionary),
+            store_schema=False,
+            # As Spark writes them; also much faster than byte arrays.
+            store_decimal_as_integer=True,
+            write_page_checksum=True,
+            metadata_collector=footers,
+        ) as writer,
+    ):
+        for rows in tables:
+            floats.update(rows)
+            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+    footer = footers[0]
+    expected = rows_expected()
+    if expected != footer.num_rows:
+        layout.store.delete(path)
+        raise VerificationError(
+            f"{expected} rows were read and {footer.num_rows} written",
+            cause="a data file changed while it was read, or a library lost rows",
+            fix="run the operation again; the table is unchanged",
+        )
+    info = layout.store.head(path)
+    return {
+        "path": encode_data_path(path),
+        "size_bytes": info.size_bytes,
+        "modification_time_ms": info.modified_ms,
+        "stats": _statistics(layout, footer, floats),
+        "rows": footer.num_rows,
+    }
+
+
+def added_file(
+    result: JsonObject,
+    partition_values: Mapping[str, str | None],
+    *,
+    tags: Mapping[str, str | None] | None = None,
+) -> AddFile:
+    """The `add` action for what `write_file` returned; it changes no data."""
+    return AddFile(
+        path=result["path"],
+        partition_values=dict(partition_values),
+        size_bytes=result["size_bytes"],
+        modification_time_ms=result["modification_time_ms"],
+        data_change=False,
+        stats=result["stats"],
+        tags=None if tags is None else dict(tags),
+    )
+
+
+def _statistics(layout: FileLayout, footer: pq.FileMetaData, floats: StatisticsAccumulator) -> str:
+    """The footer's statistics; floating-point bounds from the rows, since footers hide NaN."""
+    stats = orjson.loads(
+        statistics_from_footer(
+            footer, layout.schema, layout.properties, partition_columns=layout.partition_columns
+        )
+    )
+    seen = orjson.loads(floats.to_json())
+    for key in ("minValues", "maxValues", "nullCount", "nanCount"):
+        if seen.get(key):
+            stats[key] = _merged(stats.get(key) or {}, seen[key])
+    return orjson.dumps(stats).decode()
+
+
+def _merged(first: dict[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(first)
+    for key, value in second.items():
+        known = result.get(key)
+        result[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result
