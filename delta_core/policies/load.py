@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from delta_core.errors import ConfigurationError
 from delta_core.policies.model import PolicyFile
+from delta_core.policies.yaml_document import parse_mapping, read_file, validation_problems
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_MAX_BYTES = 4 << 20
+_WHAT = "policy file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,7 @@ def load_policies(path: Path | str, *, environment: Mapping[str, str] | None = N
     Raises:
         ConfigurationError: unreadable, not YAML, an unknown key, a bad value, an unset variable.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the policy file {str(path)!r} cannot be read", cause=str(error), fix="check the path"
-        ) from error
+    data = read_file(path, what=_WHAT)
     return parse_policies(data, source=str(path), environment=environment)
 
 
@@ -63,67 +57,21 @@ def parse_policies(
     text: str | bytes, *, source: str = "<text>", environment: Mapping[str, str] | None = None
 ) -> Policies:
     """`load_policies` for text; `source` is what messages call it."""
-    if len(text) > _MAX_BYTES:
-        raise ConfigurationError(
-            f"the policy file {source!r} is larger than {_MAX_BYTES} bytes", fix="use patterns"
-        )
-    try:
-        document = _Loader(text).get_single_data()
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise ConfigurationError(
-            f"the policy file {source!r}{where} is not YAML",
-            cause=str(getattr(error, "problem", None) or error),
-            fix="check the indentation and the quotes",
-        ) from error
-    if document is None:
-        document = {}
-    if not isinstance(document, dict):
-        raise ConfigurationError(
-            f"the policy file {source!r} is not a mapping",
-            fix="its top level has the keys defaults, patterns and tables",
-        )
+    document = parse_mapping(
+        text, source=source, what=_WHAT, keys="defaults, patterns and tables", when_large="use patterns"
+    )
     values = os.environ if environment is None else environment
     expanded = _expanded(document, values, source, "")
     try:
         model = PolicyFile.model_validate(_tuples(expanded))
     except ValidationError as error:
-        problems = list(_problems(error))
+        problems = validation_problems(error)
         raise ConfigurationError(
             f"the policy file {source!r} is not valid at {problems[0][0]}",
             cause="; ".join(f"{key}: {cause}" for key, cause in problems),
             fix="compare with dags/config/tables.yaml, which uses every key",
         ) from error
     return Policies(source=source, document=expanded, model=model)
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain YAML in which a key may stand once; a second one would win in silence.
-
-    Aliases are refused: nested ones make a small file huge, and patterns do their work.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed here", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is not text", key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
 
 
 def _expanded(value: Any, environment: Mapping[str, str], source: str, at: str) -> Any:
@@ -157,9 +105,3 @@ def _tuples(document: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(said.get("patterns"), list):
         said["patterns"] = tuple(said["patterns"])
     return said
-
-
-def _problems(error: ValidationError) -> Iterator[tuple[str, str]]:
-    for item in error.errors(include_url=False):
-        known = "this key is not known here" if item["type"] == "extra_forbidden" else str(item["msg"])
-        yield ".".join(str(part) for part in item["loc"]), known
