@@ -327,6 +327,13 @@ class RestoreError(MaintenanceError):
     code = "RESTORE_REFUSED"
 
 
+class RestorePlanOutdatedError(RestoreError):
+    """The table has versions that the restore's plan, which someone may have approved, did not see."""
+
+    code = "RESTORE_PLAN_OUTDATED"
+    conflict = True
+
+
 class VerificationError(MaintenanceError):
     """What was done does not match what was planned."""
 
@@ -349,3 +356,15 @@ class JobFailedError(JobError):
     """The job ran and failed; its result holds the error."""
 
     code = "JOB_FAILED"
+
+
+class QualitySuiteError(JobError):
+    """A suite of expectations cannot be checked as it is; names the expectation."""
+
+    code = "INVALID_QUALITY_SUITE"
+
+
+class QualityGateError(JobError):
+    """The data does not meet its suite of expectations; nothing of it was published."""
+
+    code = "QUALITY_GATE_FAILED"

@@ -16,16 +16,22 @@ EVENT_NAMES: Final = (
     "snapshot.loaded",
     "idempotency.checked",
     "files.planned",
+    "rows.comparing",
     "data.writing",
     "data.written",
     "stats.collected",
+    "quality.validating",
+    "quality.validated",
+    "quarantine.before",
+    "quarantine.after",
     "commit.before",
     "commit.after",
     "checkpoint.before",
     "checkpoint.after",
     "job.finished",
 )
-"""The steps of a job, in order. A job leaves out the steps it does not have; `data.writing` repeats."""
+"""The steps of a job, in order. A job leaves out the steps it does not have;
+`rows.comparing` and `data.writing` repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
