@@ -45,12 +45,13 @@ test-all: $(READY) ## Every test: whole programs and Maven jars too
 lint: style types imports ## All of style, types and imports
 
 .PHONY: style
-style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile
+style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile and the compose file
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/codespell
-	@.venv/bin/shellcheck scripts/*.sh .ci/run
+	@.venv/bin/shellcheck scripts/*.sh docker/*.sh docker/services/*.sh .ci/run
 	@.venv/bin/hadolint docker/Dockerfile
+	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 
 .PHONY: types
 types: $(READY) ## mypy, strict, over delta_core and the plugin
