@@ -23,7 +23,7 @@ from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +103,19 @@ def not_null_checks(schema: StructType) -> list[Check]:
     ]
 
 
-def with_checks(frame: DataFrame, checks: Sequence[Check], token: ViolationToken) -> DataFrame:
+def with_checks(
+    frame: DataFrame, checks: Sequence[Check], token: ViolationToken, *, show_rows: bool = True
+) -> DataFrame:
     """The same rows; reading them fails at the first one that breaks a check.
 
-    The error carries the token, the check's number and the row as JSON.
+    The error carries the token, the check's number and the row as JSON; without `show_rows` an empty one,
+    so that no value reaches the logs of Spark either.
     """
     from pyspark.sql import functions as fn
 
     if not checks:
         return frame
-    row = fn.to_json(
-        fn.struct(*[fn.col(quoted(name)) for name in frame.columns]), {"ignoreNullFields": "false"}
-    )
+    row = row_json(frame.columns) if show_rows else fn.lit("{}")
     guarded_name = frame.columns[0]
     guarded = fn.col(quoted(guarded_name))
     data_type = frame.schema[guarded_name].dataType
@@ -125,6 +126,13 @@ def with_checks(frame: DataFrame, checks: Sequence[Check], token: ViolationToken
         expression = fn.when(condition, broken) if expression is None else expression.when(condition, broken)
     assert expression is not None
     return frame.withColumn(guarded_name, expression.otherwise(guarded))
+
+
+def row_json(names: Sequence[str]) -> Column:
+    """The row as a JSON object of these columns, nulls included."""
+    from pyspark.sql import functions as fn
+
+    return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
 
 
 def _invariants(schema: StructType) -> list[tuple[str, str]]:

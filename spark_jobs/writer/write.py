@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_core.actions import AddFile, SetTransaction
+from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, TableNotFoundError
+from delta_core.errors import ConfigurationError, CommitStateUnknownError, DeltaError, TableNotFoundError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.expressions.ast import Expression
@@ -27,6 +27,8 @@ from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from spark_jobs.failures import ViolationToken, as_delta_error
+from spark_jobs.quality.provenance import with_quality
+from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.schema import from_spark, require_fit
 from spark_jobs.writer.checks import (
     Check,
@@ -44,6 +46,8 @@ from spark_jobs.writer.footers import describe_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from spark_jobs.quality.gate import QualityGate
 
 JOB_KIND = "write"
 FOOTER_READERS = 8
@@ -63,13 +67,7 @@ class WriteRequest:
     compression: str = "snappy"
     job_id: str = ""
     kind: str = JOB_KIND
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    adds: list[AddFile]
-    rows: int
-    prefix: str
+    show_rows: bool = True
 
 
 def write(
@@ -157,11 +155,13 @@ def write_to(
     reporter: ProgressReporter = SILENT,
     observer: TransactionObserver = NULL_OBSERVER,
     before_commit: Callable[[], None] | None = None,
+    gate: QualityGate | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> JobResult:
     """`write` with the table looked up and progress told.
 
-    `before_commit` may raise: then nothing is committed and the files are deleted.
+    `before_commit` may raise: then nothing is committed and the files are deleted. A `gate` sees the
+    staged files and decides which of their rows are committed.
     """
     started = clock.monotonic_seconds()
     known_at_ms = clock.now_ms()
@@ -179,13 +179,27 @@ def write_to(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
     )
     predicate = _predicate(request.replace_where, change.schema)
-    written = _write_rows(df, store, change, request, predicate, reporter)
-    if before_commit is not None:
-        try:
+    if gate is not None:
+        gate.prepare(change.schema)
+    written: StagedFiles | None = _write_rows(df, store, change, request, predicate, reporter)
+    assert written is not None
+    prefix = written.prefix
+    try:
+        if gate is not None:
+            written = gate.audit(written)
+        if written is None:
+            discard_prefix(store, prefix)
+            return _result(request, version_from, version_from, already=True)
+        if before_commit is not None:
             before_commit()
-        except BaseException:
-            discard_prefix(store, written.prefix)
-            raise
+    except BaseException:
+        discard_prefix(store, prefix)
+        if gate is not None:
+            gate.retract()
+        raise
+    properties = request.properties
+    if gate is not None:
+        properties = with_quality(properties, gate.output)
     reporter.emit("commit.before", files=len(written.adds), rows=written.rows)
     try:
         committed = commit_new_files(
@@ -200,11 +214,17 @@ def write_to(
             partition_by=request.definition.partition_by,
             configuration=request.definition.configuration,
             must_create=must_create,
-            properties=request.properties,
+            properties=properties,
             observer=observer,
             clock=clock,
             known_at_ms=known_at_ms,
         )
+    except CommitStateUnknownError:
+        raise
+    except DeltaError:
+        if gate is not None:
+            gate.retract()
+        raise
     finally:
         # The commit has deleted the files when, and only when, no version can name them.
         remove_empty_directories(store, written.prefix)
@@ -214,15 +234,13 @@ def write_to(
     )
 
 
-def _write_rows(
-    df: DataFrame,
-    store: LogStore,
-    change: TableChange,
-    request: WriteRequest,
-    predicate: Expression | None,
-    reporter: ProgressReporter,
-) -> _Written:
-    checks: list[Check] = [
+def write_checks(change: TableChange, request: WriteRequest, predicate: Expression | None) -> list[Check]:
+    """Everything that each row must satisfy: the table's demands, the author's, the replaced range's.
+
+    Raises:
+        ExpressionError: a constraint does not parse or does not fit the schema.
+    """
+    checks = [
         *table_checks(change.schema, change.configuration),
         *(not_null_checks(request.schema) if request.schema is not None else ()),
         *named_checks(request.constraints, change.schema),
@@ -230,11 +248,23 @@ def _write_rows(
     ]
     if predicate is not None:
         checks.append(check_of("replaceWhere", predicate, text=request.replace_where, null_passes=False))
+    return checks
+
+
+def _write_rows(
+    df: DataFrame,
+    store: LogStore,
+    change: TableChange,
+    request: WriteRequest,
+    predicate: Expression | None,
+    reporter: ProgressReporter,
+) -> StagedFiles:
+    checks = write_checks(change, request, predicate)
     token = ViolationToken()
     # Spark would lay the files of two jobs with one prefix on top of each other; a retry is another job.
     prefix = str(uuid.uuid4())
     try:
-        frame = with_checks(conform_columns(df, change.schema), checks, token)
+        frame = with_checks(conform_columns(df, change.schema), checks, token, show_rows=request.show_rows)
         if change.partition_columns:
             frame = with_partition_texts(frame, change.schema, change.partition_columns)
     except Exception as error:
@@ -268,7 +298,16 @@ def _write_rows(
         discard_prefix(store, prefix)
         raise
     reporter.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
-    return _Written(adds=adds, rows=rows, prefix=prefix)
+    return StagedFiles(
+        store=store,
+        prefix=prefix,
+        adds=adds,
+        rows=rows,
+        schema=change.schema,
+        partition_columns=change.partition_columns,
+        configuration=change.configuration,
+        compression=request.compression,
+    )
 
 
 def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
@@ -323,7 +362,7 @@ def _committed_result(
     request: WriteRequest,
     store: LogStore,
     version_from: int | None,
-    written: _Written,
+    written: StagedFiles,
     committed: Committed,
     wall_seconds: float,
 ) -> JobResult:
