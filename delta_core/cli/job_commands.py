@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,13 @@ from delta_core.table_features.table_properties import parse_bytes
 PolicyFile = Annotated[
     Path | None, typer.Option("--policies", help="YAML file with the rules that decide what is due.")
 ]
+
+
+class DiffLevel(StrEnum):
+    """How exactly a restore is compared with what is there."""
+
+    FILES = "files"
+    ROWS = "rows"
 
 
 def describe(table: Uri, as_json: AsJson = False) -> None:
@@ -123,6 +131,13 @@ def restore(
     ignore_missing_files: Annotated[
         bool, typer.Option("--ignore-missing-files", help="Lose the rows of files that are gone.")
     ] = False,
+    diff: Annotated[
+        DiffLevel, typer.Option(help="How exactly to compare; rows reads the files that come and go.")
+    ] = DiffLevel.FILES,
+    expected_version: Annotated[
+        int | None,
+        typer.Option(help="Refuse when the table has newer versions than this one.", min=0),
+    ] = None,
     apply: Apply = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -138,6 +153,8 @@ def restore(
         "version": version,
         "timestamp": timestamp,
         "ignore_missing_files": ignore_missing_files,
+        "diff": diff.value,
+        "expected_version": expected_version,
         "dry_run": not apply,
     }
     _finish(_run("restore", table, params, quiet=quiet), as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -130,9 +131,13 @@ def _restore(result: JobResult) -> None:
             ("files back", _moved(figures, "added")),
             ("files gone", _moved(figures, "removed")),
             ("files missing", figures["files_missing"]),
+            *_row_figures(plan["row_diff"]),
             ("schema or properties", "change back" if plan["metadata_changes"] else "stay"),
         ]
     )
+    _definition(plan["changes"])
+    if plan["row_diff"] is not None:
+        _sample_rows(plan["row_diff"])
     if plan["lost_commits"]:
         print_table(
             ("undone", "when (UTC)", "operation"),
@@ -149,6 +154,38 @@ def _restore(result: JobResult) -> None:
         print_line("nothing to do: the table is already what it was")
     else:
         print_line("nothing was changed; pass --apply to restore")
+
+
+def _row_figures(diff: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+    if diff is None:
+        return []
+    least = "" if diff["exact"] else "at least "
+    return [
+        ("rows lost", f"{least}{diff['rows_lost']}"),
+        ("rows returned", f"{least}{diff['rows_returned']}"),
+    ]
+
+
+def _definition(changes: Mapping[str, Any]) -> None:
+    both = [("column", change) for change in changes["columns"]]
+    both += [("property", change) for change in changes["properties"]]
+    if both:
+        print_table(
+            ("what", "name", "from", "to"),
+            [(what, c["name"], c["from"] or "-", c["to"] or "-") for what, c in both],
+        )
+    if changes["kept_features"]:
+        print_line(f"table features that stay: {', '.join(changes['kept_features'])}")
+
+
+def _sample_rows(diff: Mapping[str, Any]) -> None:
+    for note in diff["notes"]:
+        print_line(note)
+    for what in ("lost", "returned"):
+        if rows := diff[f"sample_{what}"]:
+            print_line(f"rows {what}, {len(rows)} of {diff[f'rows_{what}']}:")
+            for row in rows:
+                print_line(f"  {json.dumps(row, ensure_ascii=False)}")
 
 
 def _checkpoint(result: JobResult) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from delta_core.jobs.context import JobContext
@@ -9,7 +10,9 @@ from delta_core.jobs.job_result import JobMetrics, JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
 from delta_core.jobs.timestamps import parse_timestamp_ms
-from delta_core.maintenance.restore import apply_restore, plan_restore
+from delta_core.maintenance.restore import apply_restore, diff_rows, plan_restore
+from delta_core.maintenance.restore.apply import require_version
+from delta_core.maintenance.restore.compare_rows import MAX_SAMPLE_ROWS
 
 _PARAMS: Final = {
     "type": "object",
@@ -25,6 +28,22 @@ _PARAMS: Final = {
             "type": "boolean",
             "description": "Leave out files that the store no longer has.",
         },
+        "expected_version": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "The version that the plan was made for; the job fails when there are newer ones.",
+        },
+        "diff": {
+            "type": "string",
+            "enum": ["files", "rows"],
+            "description": "How exact the plan is; `rows` reads the files that come and go. Default `files`.",
+        },
+        "sample_rows": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "With `rows`: how many lost and returned rows the plan shows; at most and by "
+            "default 20.",
+        },
     },
 }
 
@@ -34,6 +53,9 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     snapshot = context.require_snapshot()
     params = spec.params
     timestamp = params.get("timestamp")
+    expected = params.get("expected_version")
+    if expected is not None:
+        require_version(snapshot, expected)
     plan = plan_restore(
         snapshot,
         version=params.get("version"),
@@ -41,7 +63,22 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     context.reporter.emit("files.planned", added=len(plan.added), removed=len(plan.removed))
-    output = {"plan": plan.to_json()}
+    if params.get("diff", "files") == "rows":
+        rows = diff_rows(
+            snapshot,
+            plan,
+            sample_rows=params.get("sample_rows", MAX_SAMPLE_ROWS),
+            progress=context.reporter,
+            clock=context.clock,
+        )
+        plan = replace(plan, row_diff=rows)
+    output = {
+        "table_id": plan.table_id,
+        "target_version": plan.target_version,
+        "is_empty": plan.is_empty,
+        "markdown": plan.to_markdown(),
+        "plan": plan.to_json(),
+    }
     if params.get("dry_run", True):
         warnings = (f"{len(plan.missing)} files are missing",) if plan.missing else ()
         return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
@@ -52,6 +89,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         properties=context.commit_properties(spec),
         progress=context.reporter,
         by_timestamp=timestamp is not None,
+        expected_version=expected,
         observer=context.observer,
         clock=context.clock,
     )

@@ -1,6 +1,17 @@
 """RESTORE: make the table again what it was at an earlier version, as a new version."""
 
 from delta_core.maintenance.restore.apply import RestoreResult, apply_restore
+from delta_core.maintenance.restore.compare_rows import diff_rows
 from delta_core.maintenance.restore.plan import LostCommit, RestoredFile, RestorePlan, plan_restore
+from delta_core.maintenance.restore.row_diff import RowDiff
 
-__all__ = ["LostCommit", "RestorePlan", "RestoreResult", "RestoredFile", "apply_restore", "plan_restore"]
+__all__ = [
+    "LostCommit",
+    "RestorePlan",
+    "RestoreResult",
+    "RestoredFile",
+    "RowDiff",
+    "apply_restore",
+    "diff_rows",
+    "plan_restore",
+]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConcurrentModificationError, MissingDataFileError
+from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.restore.plan import (
@@ -19,6 +19,7 @@ from delta_core.maintenance.restore.plan import (
     plan_restore,
     restored_metadata,
 )
+from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -26,6 +27,8 @@ from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
+
+_NAMED_COMMITS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,7 @@ def apply_restore(
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
     by_timestamp: bool = False,
+    expected_version: int | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RestoreResult:
@@ -68,14 +72,19 @@ def apply_restore(
         ignore_missing_files: True leaves out files that the store no longer has; their rows are lost.
         properties: provenance, idempotency key and limits of the commit.
         by_timestamp: record the target in the history by its time instead of its version.
+        expected_version: the newest version that the plan's approver saw; None leaves it to the plan, which
+            also goes through when newer commits change nothing of it.
 
     Raises:
+        RestorePlanOutdatedError: the table has versions after the expected one, or not that one.
         MissingDataFileError: data files of the target were deleted, by a vacuum for instance.
         ConcurrentModificationError: the table changed since the plan, in a way that matters to it.
         InvalidTableError: the table is append-only.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
     """
     latest = snapshot.refresh()
+    if expected_version is not None:
+        require_version(latest, expected_version)
     latest.require_writable(operation="restore the table")
     current = plan_restore(latest, version=plan.target_version, clock=clock)
     if _effect(current) != _effect(plan):
@@ -135,6 +144,28 @@ def apply_restore(
         files_removed=result.files_removed,
         bytes_added=result.bytes_added,
         bytes_removed=result.bytes_removed,
+    )
+
+
+def require_version(snapshot: Snapshot, expected: int) -> None:
+    """Refuse to go on from another version than the one that was looked at.
+
+    Raises:
+        RestorePlanOutdatedError: names the commits since, as far as the log tells of them.
+    """
+    if snapshot.version == expected:
+        return
+    if snapshot.version < expected:
+        cause = f"the newest version is {snapshot.version}: this may be another table"
+    else:
+        newer = history(snapshot, limit=min(snapshot.version - expected, _NAMED_COMMITS))
+        named = ", ".join(f"{entry.version} ({entry.commit_info.operation or 'unknown'})" for entry in newer)
+        more = snapshot.version - expected - len(newer)
+        cause = f"newer commits: {named}" + (f" and {more} more" if more > 0 else "")
+    raise RestorePlanOutdatedError(
+        f"the restore was planned for version {expected}, which is not the newest one",
+        cause=cause,
+        fix="plan again, and have the new plan approved",
     )
 
 

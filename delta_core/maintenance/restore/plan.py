@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata
+from delta_core.actions import CommitInfo, Metadata
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ObjectNotFoundError, PathEscapeError, RestoreError
 from delta_core.maintenance.plan_json import plan_header
+from delta_core.maintenance.restore.changes import TableChanges, table_changes
+from delta_core.maintenance.restore.markdown import plan_markdown
+from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import resolve_data_path
@@ -32,16 +35,35 @@ class RestoredFile:
     path: str
     size_bytes: int
     rows: int | None
+    deletion_vector: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostCommit:
-    """A commit whose effect would be undone."""
+    """A commit whose effect would be undone.
+
+    Attributes:
+        user: who the commit says made it: the writer's user name, or else DAG and task of its provenance.
+        rows: what the commit recorded about rows, by the names of its operation metrics.
+    """
 
     version: int
     operation: str | None
     timestamp_ms: int | None
     user_metadata: str | None
+    user: str | None = None
+    rows: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The commit as a JSON object."""
+        return {
+            "version": self.version,
+            "operation": self.operation,
+            "timestamp_ms": self.timestamp_ms,
+            "user_metadata": self.user_metadata,
+            "user": self.user,
+            "rows": dict(self.rows),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +86,8 @@ class RestorePlan:
         metadata_changes: True when schema, partitioning or properties would change back.
         lost_commits: what is undone, newest first, as far as the log still tells.
         kept_transactions: idempotency keys of what is undone; they stay, so the same loads do nothing.
+        changes: the columns and properties that change back, and the table features that do not.
+        row_diff: the exact difference in rows, when `diff_rows` was asked for it.
     """
 
     table_id: str
@@ -78,6 +102,8 @@ class RestorePlan:
     bytes_after: int
     lost_commits: tuple[LostCommit, ...]
     kept_transactions: tuple[KeptTransaction, ...] = ()
+    changes: TableChanges = field(default_factory=TableChanges)
+    row_diff: RowDiff | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -117,20 +143,18 @@ class RestorePlan:
             "added": [_file_json(file) for file in self.added],
             "removed": [_file_json(file) for file in self.removed],
             "missing": list(self.missing),
-            "lost_commits": [
-                {
-                    "version": commit.version,
-                    "operation": commit.operation,
-                    "timestamp_ms": commit.timestamp_ms,
-                    "user_metadata": commit.user_metadata,
-                }
-                for commit in self.lost_commits
-            ],
+            "lost_commits": [commit.to_json() for commit in self.lost_commits],
             "kept_transactions": [
                 {"app_id": key.app_id, "version": key.version} for key in self.kept_transactions
             ],
             "transactions_note": self.transactions_note,
+            "changes": self.changes.to_json(),
+            "row_diff": None if self.row_diff is None else self.row_diff.to_json(),
         }
+
+    def to_markdown(self) -> str:
+        """The plan as a text for whoever has to approve it; its length is bounded. See `plan_markdown`."""
+        return plan_markdown(self)
 
 
 def plan_restore(
@@ -177,6 +201,7 @@ def plan_restore(
         bytes_after=sum(file.size_bytes for file in after.values()),
         lost_commits=_lost_commits(snapshot, target.version),
         kept_transactions=_kept_transactions(snapshot, target),
+        changes=table_changes(snapshot, target),
     )
 
 
@@ -198,7 +223,7 @@ def _files(snapshot: Snapshot) -> dict[tuple[str, str | None], RestoredFile]:
     files = snapshot.files.to_table(_COLUMNS)
     rows = zip(files["size_bytes"].to_pylist(), files["stats"].to_pylist(), strict=True)
     return {
-        key: RestoredFile(path=key[0], size_bytes=size, rows=_num_records(stats))
+        key: RestoredFile(path=key[0], size_bytes=size, rows=_num_records(stats), deletion_vector=key[1])
         for key, (size, stats) in zip(file_keys(files), rows, strict=True)
     }
 
@@ -248,10 +273,33 @@ def _lost_commits(snapshot: Snapshot, target_version: int) -> tuple[LostCommit, 
             operation=entry.commit_info.operation,
             timestamp_ms=entry.timestamp_ms,
             user_metadata=entry.commit_info.user_metadata,
+            user=_user(entry.commit_info),
+            rows=_row_metrics(entry.commit_info.operation_metrics),
         )
         for entry in history(snapshot, limit=undone)
         if entry.version > target_version
     )
+
+
+def _user(info: CommitInfo) -> str | None:
+    if info.user_name:
+        return info.user_name
+    try:
+        provenance = json.loads(info.user_metadata or "{}")
+        parts = [provenance.get("dag"), provenance.get("task")]
+    except (ValueError, AttributeError):
+        return None
+    return ".".join(part for part in parts if isinstance(part, str) and part) or None
+
+
+def _row_metrics(metrics: Mapping[str, Any]) -> dict[str, int]:
+    """The metrics that count rows and are not zero; writers give numbers as texts."""
+    found = {}
+    for name, value in metrics.items():
+        text = str(value)
+        if "row" in name.casefold() and text.isascii() and text.isdigit() and int(text):
+            found[name] = int(text)
+    return found
 
 
 def _kept_transactions(snapshot: Snapshot, target: Snapshot) -> tuple[KeptTransaction, ...]:

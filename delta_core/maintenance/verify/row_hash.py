@@ -1,13 +1,13 @@
 """A hash of a multiset of rows: equal for the same rows in any order, in any files. Columnar.
 
 Each value becomes 64 bits, each row a mix of its values, the multiset the sum of its rows modulo 2^64.
-Sums can be added and subtracted, so two versions are compared by the files that they do not share. It
-finds accidents, not forgeries.
+Sums can be added and subtracted, so two versions are compared by the files that they do not share. Without
+a secret seed it finds accidents, not forgeries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ Hashes = npt.NDArray[np.uint64]
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0x100000001B3)
 _MASK = (1 << 64) - 1
-_BASE_INVERSE = np.uint64(pow(0x100000001B3, -1, 1 << 64))
+_STEP = np.uint64(0xD6E8FEB86659FD93)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,46 +53,64 @@ def hash_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Row
     rows = total = 0
     sums = dict.fromkeys(ordered, 0)
     for batch in batches:
-        combined = np.zeros(batch.num_rows, dtype=np.uint64)
-        for position, name in enumerate(ordered):
-            values = hash_array(batch.column(name))
+        columns = [hash_array(batch.column(name)) for name in ordered]
+        for name, values in zip(ordered, columns, strict=True):
             sums[name] = (sums[name] + _sum(values)) & _MASK
-            combined = _mix(combined * _BASE + values + np.uint64(position))
+        combined = _rows(columns, batch.num_rows)
         rows += batch.num_rows
         total = (total + _sum(combined)) & _MASK
     return RowHash(rows=rows, total=total, columns=tuple(sums.items()))
 
 
-def hash_array(array: pa.Array) -> Hashes:
+def hash_rows(arrays: Sequence[pa.Array], num_rows: int, *, seed: int = 0) -> Hashes:
+    """64 bits for each row of these columns; under another seed independent ones."""
+    return _rows([hash_array(array, seed=seed) for array in arrays], num_rows)
+
+
+def hash_array(array: pa.Array, *, seed: int = 0) -> Hashes:
     """64 bits for each value; the same for equal values, also in different arrays of one type."""
+    return _hashed(array, np.uint64(seed))
+
+
+def _rows(columns: Sequence[Hashes], num_rows: int) -> Hashes:
+    combined = np.zeros(num_rows, dtype=np.uint64)
+    for position, values in enumerate(columns):
+        combined = _mix(combined * _BASE + values + np.uint64(position))
+    return combined
+
+
+def _hashed(array: pa.Array, seed: np.uint64) -> Hashes:
     kind = array.type
+    null = np.uint64((int(_NULL) + int(seed)) & _MASK)
     if pa.types.is_dictionary(kind):
-        return hash_array(array.dictionary_decode())
+        return _hashed(array.dictionary_decode(), seed)
     if pa.types.is_null(kind):
-        return np.full(len(array), _NULL)
+        return np.full(len(array), null)
     if pa.types.is_struct(kind):
         hashes = np.zeros(len(array), dtype=np.uint64)
         for child in array.flatten():
-            hashes = _mix(hashes * _BASE + hash_array(child))
+            hashes = _mix(hashes * _BASE + _hashed(child, seed))
     elif pa.types.is_map(kind):
         keys, items = _children(array, array.keys), _children(array, array.items)
-        hashes = _segments(_mix(hash_array(keys) * _BASE + hash_array(items)), _offsets(array))
+        pairs = _mix(_hashed(keys, seed) * _BASE + _hashed(items, seed))
+        hashes = _segments(pairs, _offsets(array), seed)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        hashes = _segments(hash_array(_children(array, array.values)), _offsets(array))
+        hashes = _segments(_hashed(_children(array, array.values), seed), _offsets(array), seed)
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        hashes = _texts(array)
+        hashes = _texts(array, seed)
     else:
-        hashes = _fixed(array)
+        hashes = _fixed(array, seed)
     if array.null_count:
-        hashes = np.where(pc.is_null(array).to_numpy(zero_copy_only=False), _NULL, hashes)
+        hashes = np.where(pc.is_null(array).to_numpy(zero_copy_only=False), null, hashes)
     return hashes
 
 
-def _fixed(array: pa.Array) -> Hashes:
+def _fixed(array: pa.Array, seed: np.uint64) -> Hashes:
     """Values of a fixed width, by their bits; every NaN is one value, and so are the two zeros."""
     kind = array.type
     if pa.types.is_boolean(kind):
-        return _mix(array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64))
+        bits = array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64)
+        return _mix(bits + seed)
     if pa.types.is_decimal(kind):
         words = kind.bit_width // 64
         width = kind.bit_width // 8
@@ -101,25 +119,25 @@ def _fixed(array: pa.Array) -> Hashes:
         halves = raw[start : start + len(array) * width].view(np.uint64).reshape(len(array), words)
         hashes = np.zeros(len(array), dtype=np.uint64)
         for word in range(words):
-            hashes = _mix(hashes * _BASE + halves[:, word])
+            hashes = _mix(hashes * _BASE + halves[:, word] + seed)
         return hashes
     if pa.types.is_floating(kind):
         numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
         numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
-        return _mix(numbers.view(np.uint64))
+        return _mix(numbers.view(np.uint64) + seed)
     if kind.bit_width == 32 and not pa.types.is_integer(kind):
         array = array.cast(pa.int32())
     elif not pa.types.is_integer(kind):
         array = array.cast(pa.int64())
-    return _mix(array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+    return _mix(array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64) + seed)
 
 
-def _texts(array: pa.Array) -> Hashes:
+def _texts(array: pa.Array, seed: np.uint64) -> Hashes:
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2]
     first, last = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)[first:last]
-    return _segments(content.astype(np.uint64) + np.uint64(1), offsets.astype(np.int64) - first)
+    return _segments(content.astype(np.uint64), offsets.astype(np.int64) - first, seed)
 
 
 def _offsets(array: Any) -> npt.NDArray[np.int64]:
@@ -134,26 +152,18 @@ def _children(array: Any, values: pa.Array) -> pa.Array:
     return values.slice(first, last - first)
 
 
-def _segments(values: Hashes, offsets: npt.NDArray[np.int64]) -> Hashes:
-    """For each segment a polynomial in its elements, by one prefix sum over all of them.
+def _segments(values: Hashes, offsets: npt.NDArray[np.int64], seed: np.uint64) -> Hashes:
+    """For each segment the sum of its elements, each mixed with its place, by one prefix sum over all.
 
-    The prefix sum weighs an element by the power of its absolute position; multiplying with the
-    inverse power of the segment's start makes the result depend on the segment alone.
+    Mixing before the sum matters: a polynomial modulo 2^64 is the same for some pairs of long texts,
+    whatever its base is.
     """
-    powers = _powers(len(values) + 1)
-    prefix = np.zeros(len(values) + 1, dtype=np.uint64)
-    np.cumsum(values * powers[:-1], out=prefix[1:])
     starts, ends = offsets[:-1], offsets[1:]
-    inverse = _powers(len(values) + 1, base=_BASE_INVERSE)
-    lengths = (ends - starts).astype(np.uint64)
-    return _mix((prefix[ends] - prefix[starts]) * inverse[starts] + lengths)
-
-
-def _powers(count: int, *, base: np.uint64 = _BASE) -> Hashes:
-    powers = np.full(count, base, dtype=np.uint64)
-    powers[0] = 1
-    result: Hashes = np.cumprod(powers, dtype=np.uint64)
-    return result
+    lengths = ends - starts
+    places = (np.arange(len(values), dtype=np.int64) - np.repeat(starts, lengths)).astype(np.uint64)
+    prefix = np.zeros(len(values) + 1, dtype=np.uint64)
+    np.cumsum(_mix(values + (places + np.uint64(1)) * _STEP + seed), out=prefix[1:])
+    return _mix(prefix[ends] - prefix[starts] + lengths.astype(np.uint64) * _BASE + seed)
 
 
 def _mix(values: Hashes) -> Hashes:

@@ -71,6 +71,20 @@ def test_a_restore_tells_which_keys_stay(table: str) -> None:
     assert "stay in the table" not in call("restore", table, "--version", "4").stdout
 
 
+def test_a_restore_shows_the_rows_and_columns_that_change(table: str) -> None:
+    wider = pa.table({"id": [9], "s": ["y"], "extra": [1.5]})
+    deltalake.write_deltalake(table, wider, mode="append", schema_mode="merge")
+    shown = call("restore", table, "--version", "2", "--diff", "rows").stdout
+    assert "rows lost, 2 of 2:" in shown
+    assert '{"id": 9, "s": "y", "extra": 1.5}' in shown
+    assert "rows are compared as if null there" in shown
+    assert "extra" in shown.split("rows lost, 2")[0]
+    assert "rows lost" not in call("restore", table, "--version", "2").stdout
+    refused = call("restore", table, "--version", "2", "--expected-version", "3", "--apply")
+    assert refused.exit_code == 1
+    assert "4 (WRITE)" in refused.stderr
+
+
 def test_vacuum_deletes_only_with_apply_and_lists_reasons(table: str) -> None:
     call("optimize", table)
     flags = ("--retention-hours", "0", "--no-enforce-retention", "--force")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.maintenance.verify.row_hash import hash_array, hash_batches
+from delta_core.maintenance.verify.row_hash import hash_array, hash_batches, hash_rows
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int64": (pa.int64(), [0, 1, -1, 2**63 - 1, None]),
@@ -107,3 +107,25 @@ def test_many_random_rows_do_not_collide() -> None:
     random = np.random.default_rng(7)
     hashes = hash_array(pa.array(random.permutation(200_000)))
     assert len(np.unique(hashes)) == 200_000
+
+
+def test_texts_that_any_polynomial_confuses_differ() -> None:
+    """Thue-Morse words: their polynomials modulo 2^64 agree for every odd base."""
+    word, other = "a", "b"
+    for _ in range(11):
+        word, other = word + other, other + word
+    one, two = hash_array(pa.array([word, other])).tolist()
+    assert one != two
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_another_seed_gives_other_bits_to_every_value(name: str) -> None:
+    kind, values = VALUES[name]
+    array = pa.array([value for value in values if value is not None], kind)
+    plain, seeded = hash_array(array).tolist(), hash_array(array, seed=2**64 - 5).tolist()
+    assert not set(plain) & set(seeded)
+    assert len(set(plain)) == len(set(seeded))
+
+
+def test_rows_of_no_columns_are_all_the_same() -> None:
+    assert hash_rows([], 3).tolist() == [0, 0, 0]

@@ -1,0 +1,175 @@
+"""The exact difference in rows between two versions, from the files that they do not share.
+
+Rows are compared as a multiset, over the columns of both versions: a column that one of them lacks is null
+there. A column whose type changed is compared in the wider type, or, when neither type widens to the other,
+as two columns, so that every row with a value in it differs. Every NaN is one value, and so are both zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.parquet_reader import FileReader
+from delta_core.errors import DeltaError, InvalidTableError, RestoreError
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.maintenance.restore.compared_columns import ComparedColumns
+from delta_core.maintenance.restore.plan import RestoredFile, RestorePlan, file_keys
+from delta_core.maintenance.restore.row_diff import RowDiff
+from delta_core.maintenance.restore.row_matching import DEFAULT_ROWS_IN_MEMORY, RowMatcher
+from delta_core.maintenance.restore.samples import sample_row
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import resolve_data_path
+
+MAX_SAMPLE_ROWS = 20
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    raw_path: str
+    partition_values: Mapping[str, str | None]
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """The files that only one of the versions has."""
+
+    snapshot: Snapshot
+    files: Sequence[_File]
+    reader: FileReader
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        file = self.files[number]
+        store = self.snapshot.store
+        path = resolve_data_path(file.raw_path, root_uri=store.uri)
+        yield from self.reader.read(store, path, file.partition_values)
+
+    def num_rows(self) -> int:
+        """By the statistics, else by the footers; a file that cannot be opened counts as empty here."""
+        return sum(self._rows_of(file) if file.rows is None else file.rows for file in self.files)
+
+    def _rows_of(self, file: _File) -> int:
+        store = self.snapshot.store
+        try:
+            with store.open_input(resolve_data_path(file.raw_path, root_uri=store.uri)) as source:
+                return int(pq.read_metadata(source).num_rows)
+        except (DeltaError, pa.ArrowException, OSError):
+            return 0
+
+
+def diff_rows(
+    snapshot: Snapshot,
+    plan: RestorePlan,
+    *,
+    sample_rows: int = MAX_SAMPLE_ROWS,
+    rows_in_memory: int = DEFAULT_ROWS_IN_MEMORY,
+    progress: ProgressReporter = SILENT,
+    clock: Clock = SYSTEM_CLOCK,
+) -> RowDiff:
+    """The rows that the plan would take away and those that it would bring back.
+
+    Reads every file that the plan adds or removes, once, and the few that sample rows come from once more.
+    Memory is bounded by a row group and by `rows_in_memory`; beyond that, 24 bytes a row go to a temporary
+    folder. A file that is missing or damaged is left out and named.
+
+    Args:
+        snapshot: the version that the plan would leave.
+        plan: made from `snapshot` by `plan_restore`.
+        sample_rows: how many rows of each kind to show, at most 20; 0 shows none.
+        rows_in_memory: about so many rows are compared at once.
+
+    Raises:
+        RestoreError: the plan is for another version, or more rows are to be shown than that.
+    """
+    if plan.version != snapshot.version:
+        raise RestoreError(
+            f"the plan is for version {plan.version}, the snapshot is version {snapshot.version}",
+            fix="plan again",
+        )
+    if not 0 <= sample_rows <= MAX_SAMPLE_ROWS:
+        raise RestoreError(
+            f"{sample_rows} sample rows are not possible", fix=f"ask for 0 to {MAX_SAMPLE_ROWS}"
+        )
+    target = Snapshot.load(snapshot.store, version=plan.target_version, clock=clock)
+    columns = ComparedColumns.of(snapshot.schema, target.schema)
+    sides = (
+        _side(snapshot, plan.removed),
+        _side(target, plan.added),
+    )
+    total = len(sides[0].files) + len(sides[1].files)
+    rows: list[int] = [0, 0]
+    unreadable: list[set[int]] = [set(), set()]
+    done = 0
+    with RowMatcher(
+        expected_rows=sides[0].num_rows() + sides[1].num_rows(), rows_in_memory=rows_in_memory
+    ) as matcher:
+        for number, side in enumerate(sides):
+            for file in range(len(side.files)):
+                progress.emit("rows.comparing", done=done, total=total)
+                first_row = 0
+                try:
+                    for batch in side.batches(file):
+                        arrays = columns.aligned(number, batch)
+                        matcher.add(number, arrays, rows=batch.num_rows, file=file, first_row=first_row)
+                        first_row += batch.num_rows
+                    rows[number] += first_row
+                except InvalidTableError:
+                    unreadable[number].add(file)
+                done += 1
+        lost, returned = matcher.compare(
+            left_out=(frozenset(unreadable[0]), frozenset(unreadable[1])), most_places=sample_rows
+        )
+    return RowDiff(
+        rows_lost=lost.rows,
+        rows_returned=returned.rows,
+        rows_kept=rows[0] - lost.rows,
+        sample_lost=tuple(_samples(sides[0], lost.places)),
+        sample_returned=tuple(_samples(sides[1], returned.places)),
+        only_now=columns.only_now,
+        only_then=columns.only_then,
+        apart=columns.apart,
+        unreadable=tuple(
+            sorted(sides[number].files[file].raw_path for number in (0, 1) for file in unreadable[number])
+        ),
+    )
+
+
+def _side(snapshot: Snapshot, files: Sequence[RestoredFile]) -> _Side:
+    rows = {(file.path, file.deletion_vector): file.rows for file in files}
+    live = snapshot.files.to_table(["path", "partition_values", "deletion_vector"])
+    return _Side(
+        snapshot=snapshot,
+        files=[
+            _File(raw_path=key[0], partition_values=dict(values or ()), rows=rows[key])
+            for key, values in zip(file_keys(live), live["partition_values"].to_pylist(), strict=True)
+            if key in rows
+        ],
+        reader=FileReader(
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            batch_rows=_BATCH_ROWS,
+        ),
+    )
+
+
+def _samples(side: _Side, places: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """The rows at these places, which are in order, so that each file is read once and not to its end."""
+    wanted: dict[int, list[int]] = {}
+    for file, row in places:
+        wanted.setdefault(file, []).append(row)
+    for file, numbers in wanted.items():
+        left = list(numbers)
+        first_row = 0
+        for batch in side.batches(file):
+            while left and left[0] < first_row + batch.num_rows:
+                yield sample_row(batch, left.pop(0) - first_row)
+            if not left:
+                break
+            first_row += batch.num_rows
