@@ -148,6 +148,12 @@ class MissingDataFileError(InvalidTableError):
     code = "MISSING_DATA_FILE"
 
 
+class TableChangedError(InvalidTableError):
+    """Rows were changed or removed where only new ones can be told from what was there before."""
+
+    code = "TABLE_CHANGED"
+
+
 class PathEscapeError(InvalidTableError):
     """A path in the log leaves the table's root."""
 

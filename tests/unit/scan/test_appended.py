@@ -1,0 +1,91 @@
+"""What was added between two versions, and what cannot be told by added files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.scan.appended import appended_files, changed_partitions
+
+
+def append(table: Path, day: str, *values: int) -> None:
+    rows = pa.table({"day": [day] * len(values), "n": pa.array(values, pa.int64())})
+    write_deltalake(str(table), rows, mode="append", partition_by=["day"])
+
+
+def rows_of(table: Path, since: int) -> int:
+    found = appended_files(DeltaTable(str(table)).snapshot, since_version=since)
+    return sum(pq.read_metadata(table / add.path).num_rows for add in found.adds)
+
+
+def test_only_later_commits_count(tmp_path: Path) -> None:
+    for index, day in enumerate("aab"):
+        append(tmp_path, day, *range(index + 1))
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    assert [rows_of(tmp_path, since) for since in (-1, 0, 1, 2)] == [6, 5, 3, 0]
+    found = appended_files(snapshot, since_version=1)
+    assert (found.since_version, found.version) == (1, 2)
+    assert [add.partition_values for add in found.adds] == [{"day": "b"}]
+
+
+def test_a_compaction_adds_nothing_and_hides_nothing(tmp_path: Path) -> None:
+    for value in range(3):
+        append(tmp_path, "a", value)
+    DeltaTable(str(tmp_path)).optimize.compact()
+    assert DeltaTable(str(tmp_path)).version() == 3
+    assert rows_of(tmp_path, 0) == 2
+    assert rows_of(tmp_path, 2) == 0
+
+
+def test_rows_that_were_replaced_are_refused(tmp_path: Path) -> None:
+    append(tmp_path, "a", 1)
+    rows = pa.table({"day": ["a"], "n": pa.array([9], pa.int64())})
+    write_deltalake(str(tmp_path), rows, mode="overwrite")
+    append(tmp_path, "a", 2)
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    with pytest.raises(TableChangedError, match="Version 1"):
+        appended_files(snapshot, since_version=0)
+    assert len(appended_files(snapshot, since_version=1).adds) == 1
+
+
+def test_changed_partitions_count_removed_rows_too(tmp_path: Path) -> None:
+    for day in "cab":
+        append(tmp_path, day, 1)
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    assert changed_partitions(snapshot, since_version=-1) == ({"day": "a"}, {"day": "b"}, {"day": "c"})
+    assert changed_partitions(snapshot, since_version=1) == ({"day": "b"},)
+    rows = pa.table({"day": ["d"], "n": pa.array([1], pa.int64())})
+    write_deltalake(str(tmp_path), rows, mode="overwrite")
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    assert [p["day"] for p in changed_partitions(snapshot, since_version=2)] == ["a", "b", "c", "d"]
+
+
+def test_a_table_without_partitions_has_one_that_changes(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_deltalake(str(tmp_path), pa.table({"n": [1]}), mode="append")
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    assert changed_partitions(snapshot, since_version=0) == ({},)
+    assert changed_partitions(snapshot, since_version=1) == ()
+
+
+def test_a_version_that_is_not_there_yet_is_refused(tmp_path: Path) -> None:
+    append(tmp_path, "a", 1)
+    with pytest.raises(ConfigurationError, match="at version 0"):
+        appended_files(DeltaTable(str(tmp_path)).snapshot, since_version=1)
+
+
+def test_a_commit_that_was_cleaned_up_is_named(tmp_path: Path) -> None:
+    for value in range(3):
+        append(tmp_path, "a", value)
+    table = DeltaTable(str(tmp_path))
+    table.create_checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    with pytest.raises(VersionNotFoundError, match="version 0"):
+        appended_files(snapshot, since_version=-1)
+    assert len(appended_files(snapshot, since_version=0).adds) == 2
