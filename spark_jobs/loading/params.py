@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaError
-from delta_core.schema.json import schema_from_json
+from delta_core.policies.contract import Contract, schema_of_columns
 from delta_core.schema.types import StructType
+from spark_jobs.loading.contract import COLUMNS_SCHEMA, CONTRACT_SCHEMA, contract_of
+from spark_jobs.quality.params import QUALITY_SCHEMA, QualityParams, parse_quality
 
 FORMATS: Final = ("parquet", "csv")
 MODES: Final = ("append", "overwrite")
-
-_SQL_NAMES = {
-    "bigint": "long",
-    "int": "integer",
-    "smallint": "short",
-    "tinyint": "byte",
-    "bool": "boolean",
-    "real": "float",
-    "timestamp_ltz": "timestamp",
-}
-
-_COLUMNS: Final = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["name", "type"],
-        "additionalProperties": False,
-        "properties": {
-            "name": {"type": "string", "minLength": 1},
-            "type": {
-                "type": ["string", "object"],
-                "description": "a type by its Delta or SQL name, or a nested type in the schema's JSON form",
-            },
-            "nullable": {"type": "boolean"},
-        },
-    },
-}
 
 PARAMS_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -56,7 +29,7 @@ PARAMS_SCHEMA: Final[Mapping[str, Any]] = {
                 "uris": {"type": "array", "items": {"type": "string", "minLength": 1}},
                 "options": {"type": "object", "description": "of Spark's reader; values are text"},
                 "schema": {
-                    **_COLUMNS,
+                    **COLUMNS_SCHEMA,
                     "description": "the columns of CSV files; their text is cast to these types",
                 },
                 "select": {
@@ -74,26 +47,8 @@ PARAMS_SCHEMA: Final[Mapping[str, Any]] = {
         "merge_schema": {"type": "boolean"},
         "overwrite_schema": {"type": "boolean"},
         "configuration": {"type": "object", "description": "table properties of a new table"},
-        "contract": {
-            "type": "object",
-            "additionalProperties": False,
-            "description": "what the rows must be; the columns become the schema of a new table",
-            "properties": {
-                "columns": _COLUMNS,
-                "constraints": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name", "expression"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "name": {"type": "string", "minLength": 1},
-                            "expression": {"type": "string", "minLength": 1},
-                        },
-                    },
-                },
-            },
-        },
+        "quality": QUALITY_SCHEMA,
+        "contract": CONTRACT_SCHEMA,
     },
 }
 
@@ -122,6 +77,8 @@ class LoadParams:
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     columns: StructType | None = None
     constraints: tuple[tuple[str, str], ...] = ()
+    contract: Contract = field(default_factory=Contract)
+    quality: QualityParams | None = None
 
 
 def parse_params(params: Mapping[str, Any]) -> LoadParams:
@@ -133,7 +90,7 @@ def parse_params(params: Mapping[str, Any]) -> LoadParams:
     source = params["source"]
     if not source["uris"]:
         raise InvalidJobSpecError("the load has no source", fix="name at least one file in source.uris")
-    contract = params.get("contract") or {}
+    contract = contract_of(params.get("contract"))
     partition_by = params.get("partition_by")
     return LoadParams(
         source=Source(
@@ -149,36 +106,20 @@ def parse_params(params: Mapping[str, Any]) -> LoadParams:
         merge_schema=params.get("merge_schema", False),
         overwrite_schema=params.get("overwrite_schema", False),
         configuration={key: _text(value) for key, value in (params.get("configuration") or {}).items()},
-        columns=_columns(contract.get("columns"), "contract.columns"),
-        constraints=tuple((item["name"], item["expression"]) for item in contract.get("constraints") or ()),
+        columns=contract.columns,
+        constraints=contract.constraints,
+        contract=contract,
+        quality=parse_quality(params.get("quality")),
     )
 
 
 def _columns(columns: list[Mapping[str, Any]] | None, where: str) -> StructType | None:
     if not columns:
         return None
-    fields = [
-        {
-            "name": column["name"],
-            "type": _type_name(column["type"]),
-            "nullable": column.get("nullable", True),
-            "metadata": {},
-        }
-        for column in columns
-    ]
     try:
-        return schema_from_json(json.dumps({"type": "struct", "fields": fields}))
+        return schema_of_columns(columns)
     except SchemaError as error:
         raise InvalidJobSpecError(f"{where} is not a schema", cause=str(error), fix=error.fix) from error
-
-
-def _type_name(name: object) -> object:
-    if not isinstance(name, str):
-        return name
-    folded = re.sub(r"\s+", "", name.casefold())
-    if folded in ("decimal", "numeric"):
-        return "decimal(10,0)"
-    return _SQL_NAMES.get(folded, folded)
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,7 @@ from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, CommitStateUnknownError, DeltaError, TableNotFoundError
+from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.expressions.ast import Expression

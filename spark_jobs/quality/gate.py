@@ -1,0 +1,290 @@
+"""The gate between staging and publishing: write, audit, publish.
+
+The rows lie in the table's directory, in files that no version names, so validating them shows nothing to
+anyone. What the suite finds decides what the one publishing commit will name: all of them, the good rows,
+or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_core.actions import SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import DeltaError, QualityGateError, TableNotFoundError
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import open_store
+from delta_core.transaction.idempotency import already_applied
+from spark_jobs.quality.outcome import ExpectationOutcome
+from spark_jobs.quality.pandas_engine import PANDAS_ROWS, evaluate_with_pandas
+from spark_jobs.quality.params import OnFailure, QualityEngine, QualityParams
+from spark_jobs.quality.quarantine import BadRows, Quarantine, names_by_row
+from spark_jobs.quality.report import ReportUris, build_report, uris_of, write_report
+from spark_jobs.quality.spark_engine import evaluate_with_spark
+from spark_jobs.quality.staged import StagedFiles
+from spark_jobs.quality.suite import PlannedExpectation, plan_suite, require_evaluated
+from spark_jobs.quality.verdict import GateOutcome, Verdict, decide
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+QUARANTINE_PATH = "_deltaward/quarantine"
+REPORT_PATH = "_deltaward/quality"
+_NAMED_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateContext:
+    """Whose batch it is.
+
+    Attributes:
+        store: the loaded table's.
+        job_id: names the reports.
+        txn: the load's idempotency key; it names the batch, else the job does.
+        source: where the rows came from, for people.
+        user_metadata: provenance for the quarantine's commit.
+        session: gives the Spark session, when Spark is to evaluate.
+        storage_options: for the quarantine and the reports.
+        replaces_rows: whether the commit takes rows away.
+    """
+
+    store: LogStore
+    job_id: str
+    session: Callable[[], SparkSession]
+    txn: SetTransaction | None = None
+    source: str = ""
+    user_metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    replaces_rows: bool = False
+    reporter: ProgressReporter = SILENT
+    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def batch(self) -> str:
+        """The batch's name in the quarantine: the same for every try of the load."""
+        if self.txn is None:
+            return self.job_id
+        return f"{self.txn.app_id}@{self.txn.version}" if self.txn.version else self.txn.app_id
+
+
+class QualityGate:
+    """Decides about one batch: `prepare`, then `audit`, and `retract` when it certainly is not published.
+
+    Attributes:
+        output: the gate's part of the job's output, once there is a decision.
+        reports: where the reports are, from then on.
+    """
+
+    def __init__(self, params: QualityParams, context: GateContext) -> None:
+        self._params = params
+        self._context = context
+        self._planned: tuple[PlannedExpectation, ...] = ()
+        self._quarantine: Quarantine | None = None
+        self._tries = 0
+        self._put_aside = False
+        self.output: dict[str, Any] = {}
+        self.reports: ReportUris | None = None
+
+    @property
+    def keeps_rejected(self) -> bool:
+        """Whether rows that break the contract go to quarantine instead of failing the load."""
+        return self._params.on_failure is OnFailure.QUARANTINE
+
+    def prepare(self, schema: StructType) -> None:
+        """Check the suite and the quarantine table against rows of this schema. Writes nothing.
+
+        Raises:
+            QualitySuiteError: an expectation cannot be checked; it is named.
+        """
+        self._planned = plan_suite(self._params, schema)
+        self._quarantine = Quarantine(
+            self._params.quarantine_uri or f"{self._context.store.uri}/{QUARANTINE_PATH}",
+            batch=self._context.batch,
+            schema=schema,
+            source=self._context.source,
+            storage_options=self._context.storage_options,
+            clock=self._context.clock,
+        )
+        if self.keeps_rejected:
+            self._quarantine.check()
+
+    def audit(self, staged: StagedFiles, rejected: Sequence[BadRows] = ()) -> StagedFiles | None:
+        """Validate the staged rows and do what the policy says, up to the publishing commit.
+
+        Args:
+            staged: the files.
+            rejected: rows that were not staged, since they break the contract.
+
+        Returns:
+            The files to publish; None when another try has published the batch in the meantime.
+
+        Raises:
+            QualityGateError: the batch must not be published.
+            QualitySuiteError: an expectation could not be evaluated.
+            DeltaError: Spark or a store failed. The caller deletes the files and calls `retract`.
+        """
+        assert self._quarantine is not None  # prepare comes first
+        reporter = self._context.reporter
+        reporter.emit("quality.validating", rows=staged.rows, expectations=len(self._planned))
+        engine, outcomes = self._evaluate(staged)
+        require_evaluated(outcomes)
+        verdict = decide(
+            self._params,
+            outcomes,
+            staged_rows=staged.rows,
+            rejected_rows=sum(part.rows.num_rows for part in rejected),
+            replaces_rows=self._context.replaces_rows,
+        )
+        reporter.emit("quality.validated", outcome=verdict.outcome.value, bad_rows=verdict.bad_rows)
+        self._tries = self._quarantine.tries()
+        if self._is_published():
+            return None
+        bad: list[BadRows] = []
+        if verdict.outcome is GateOutcome.QUARANTINED:
+            bad = [*rejected, *_bad_rows(staged, verdict, outcomes)]
+            staged = staged.without(verdict.bad_positions)
+        reporter.emit("quarantine.before", rows=sum(part.rows.num_rows for part in bad))
+        version = self._quarantine.replace_batch(
+            bad, after=self._tries, user_metadata=self._provenance(verdict)
+        )
+        reporter.emit("quarantine.after", version=version)
+        self._tries += version is not None
+        self._put_aside = bool(bad)
+        self._report(verdict, outcomes, engine, version)
+        if verdict.outcome is GateOutcome.FAILED:
+            raise self._refusal(verdict, outcomes)
+        return staged
+
+    def retract(self) -> None:
+        """Take the batch's rows out of the quarantine: it was not published and will not be.
+
+        Best effort: a retry of the load replaces them anyway. Does nothing when there are none.
+        """
+        if self._quarantine is None or not self._put_aside:
+            return
+        self._put_aside = False
+        try:
+            self._quarantine.replace_batch([], after=self._tries, user_metadata=None)
+        except DeltaError as error:
+            _log.warning(
+                "rows of a batch that was not published stay in quarantine",
+                extra={"batch": self._context.batch, "error": str(error)},
+            )
+
+    def _evaluate(self, staged: StagedFiles) -> tuple[QualityEngine, list[ExpectationOutcome]]:
+        engine = self._params.engine
+        if engine is QualityEngine.AUTO:
+            engine = QualityEngine.PANDAS if staged.rows < PANDAS_ROWS else QualityEngine.SPARK
+        samples = self._params.samples
+        # Spark reads files, and there is none.
+        if engine is QualityEngine.PANDAS or not staged.adds:
+            return QualityEngine.PANDAS, evaluate_with_pandas(staged, self._planned, samples=samples)
+        session = self._context.session()
+        return engine, evaluate_with_spark(session, staged, self._planned, samples=samples)
+
+    def _is_published(self) -> bool:
+        """Whether another try of the load has committed while this one was at work."""
+        if self._context.txn is None:
+            return False
+        try:
+            snapshot = Snapshot.load(self._context.store, clock=self._context.clock)
+        except TableNotFoundError:
+            return False
+        return already_applied(snapshot, self._context.txn) is not None
+
+    def _report(
+        self,
+        verdict: Verdict,
+        outcomes: Sequence[ExpectationOutcome],
+        engine: QualityEngine,
+        version: int | None,
+    ) -> None:
+        context, params = self._context, self._params
+        place = open_store(
+            params.report_uri or f"{context.store.uri}/{REPORT_PATH}",
+            storage_options=context.storage_options,
+            clock=context.clock,
+        )
+        name = re.sub(r"[^\w-]", "_", context.job_id)[:128]
+        reports = uris_of(place, name)
+        quarantined = verdict.bad_rows if verdict.outcome is GateOutcome.QUARANTINED else 0
+        published = 0 if verdict.outcome is GateOutcome.FAILED else verdict.rows - quarantined
+        assert self._quarantine is not None
+        output = {
+            "outcome": verdict.outcome.value,
+            "suite": params.suite,
+            "expectations": len(outcomes),
+            "failed_expectations": [outcome.name for outcome in outcomes if not outcome.success],
+            "rows": verdict.rows,
+            "bad_rows": verdict.bad_rows,
+            "published_rows": published,
+            "quarantined_rows": quarantined,
+            "report_json": reports.json,
+            "report_html": reports.html,
+            "quarantine_uri": self._quarantine.uri if quarantined else None,
+            "quarantine_version": version if quarantined else None,
+        }
+        document = build_report(
+            summary=output,
+            outcomes=outcomes,
+            samples=params.samples,
+            table_uri=context.store.uri,
+            job_id=context.job_id,
+            engine=engine.value,
+            policy={
+                "on_failure": params.on_failure.value,
+                "max_bad_rows": params.max_bad_rows,
+                "max_bad_fraction": params.max_bad_fraction,
+            },
+            why=verdict.why,
+            created_ms=context.clock.now_ms(),
+        )
+        self.output = output
+        self.reports = write_report(place, name, document)
+
+    def _refusal(self, verdict: Verdict, outcomes: Sequence[ExpectationOutcome]) -> QualityGateError:
+        failed = [outcome.name for outcome in outcomes if outcome.blocks]
+        named = ", ".join(failed[:_NAMED_FAILURES])
+        more = f" and {len(failed) - _NAMED_FAILURES} more" if len(failed) > _NAMED_FAILURES else ""
+        least = "" if verdict.exact else "at least "
+        what = f": {named}{more}" if failed else ""
+        report = self.reports.html if self.reports is not None else ""
+        return QualityGateError(
+            f"The batch does not meet the suite {self._params.suite!r}{what}.",
+            cause=f"{least}{verdict.bad_rows} of {verdict.rows} rows are bad, and {verdict.why}",
+            fix=f"Read the report {report}, then correct the source or the suite; nothing was published",
+        )
+
+    def _provenance(self, verdict: Verdict) -> str:
+        quality = {
+            "table": self._context.store.uri,
+            "suite": self._params.suite,
+            "batch": self._context.batch,
+            "outcome": verdict.outcome.value,
+        }
+        return json.dumps({**self._context.user_metadata, "quality": quality})
+
+
+def _bad_rows(staged: StagedFiles, verdict: Verdict, outcomes: Sequence[ExpectationOutcome]) -> list[BadRows]:
+    positions = verdict.bad_positions
+    if not len(positions):
+        return []
+    found = [(o.name, o.rows) for o in outcomes if o.blocks and o.rows is not None]
+    names = names_by_row(positions, found)
+    return [
+        BadRows(
+            rows=staged.take(positions),
+            reasons=[f"does not meet {', '.join(row)}" for row in names],
+            expectations=names,
+        )
+    ]

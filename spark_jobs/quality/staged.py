@@ -1,0 +1,142 @@
+"""The files that a load has written and not committed: their rows, their order, and rows taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_core.actions import AddFile
+from delta_core.data.parquet_reader import read_file
+from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.execution.limits import available_cpus
+from delta_core.schema.arrow import to_arrow
+from delta_core.schema.types import StructType
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import resolve_data_path
+from delta_core.table_features.table_properties import TableProperties
+from delta_core.transaction.file_actions import num_records
+
+Positions = np.ndarray[Any, Any]
+"""Row positions: whole numbers, ascending, none twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFiles:
+    """Data files below a prefix that only this job writes to.
+
+    A row's position is its number among the rows of all files, in the order of `adds`.
+
+    Attributes:
+        adds: the actions that would publish them.
+        rows: how many rows they hold together.
+        schema: of the rows, partition columns included.
+        configuration: the table's properties.
+    """
+
+    store: LogStore
+    prefix: str
+    adds: Sequence[AddFile]
+    rows: int
+    schema: StructType
+    partition_columns: Sequence[str]
+    configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
+    compression: Compression = "snappy"
+
+    def paths(self) -> list[str]:
+        """The files' paths relative to the table, decoded."""
+        return [resolve_data_path(add.path, root_uri=self.store.uri) for add in self.adds]
+
+    def first_positions(self) -> list[int]:
+        """The position of each file's first row, and at the end the number of all rows."""
+        return [0, *accumulate(self._row_count(index) for index in range(len(self.adds)))]
+
+    def batches(self, index: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one file, in order, with the table's columns and types."""
+        return read_file(
+            self.store,
+            resolve_data_path(self.adds[index].path, root_uri=self.store.uri),
+            schema=self.schema,
+            partition_values=self.adds[index].partition_values,
+            partition_columns=self.partition_columns,
+        )
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory, by position."""
+        parts = [batch for index in range(len(self.adds)) for batch in self.batches(index)]
+        return pa.Table.from_batches(parts, schema=to_arrow(self.schema))
+
+    def take(self, positions: Positions) -> pa.Table:
+        """The rows at ascending positions. Reads only the files that hold some."""
+        parts = [
+            batch.filter(mask)
+            for index, local in self._by_file(positions)
+            for batch, mask in self._masked(index, local)
+        ]
+        return pa.Table.from_batches(parts, schema=to_arrow(self.schema))
+
+    def without(self, positions: Positions) -> StagedFiles:
+        """The staged files less the rows at ascending positions.
+
+        Only the files that hold such a row are written anew, and the old ones deleted; the others stay as
+        they are. Memory is bounded by a row group per thread.
+        """
+        kept: dict[int, list[AddFile]] = {index: [add] for index, add in enumerate(self.adds)}
+        touched = list(self._by_file(positions))
+        with ThreadPoolExecutor(available_cpus(), thread_name_prefix="deltaward") as pool:
+            written = pool.map(lambda file: self._written_without(*file), touched)
+            for (index, _), adds in zip(touched, written, strict=True):
+                kept[index] = adds
+        return replace(
+            self,
+            adds=[add for index in range(len(self.adds)) for add in kept[index]],
+            rows=self.rows - len(positions),
+        )
+
+    def _written_without(self, index: int, local: Positions) -> list[AddFile]:
+        """One file's other rows as new files below the prefix; the file itself is deleted."""
+        remaining = (batch.filter(pc.invert(mask)) for batch, mask in self._masked(index, local))
+        adds = write_data_files(
+            self.store,
+            pa.RecordBatchReader.from_batches(to_arrow(self.schema), remaining),
+            schema=self.schema,
+            partition_columns=self.partition_columns,
+            properties=TableProperties.of(self.configuration),
+            directory=self.prefix,
+            compression=self.compression,
+        )
+        self.store.delete(resolve_data_path(self.adds[index].path, root_uri=self.store.uri))
+        return adds
+
+    def _row_count(self, index: int) -> int:
+        known = num_records(self.adds[index])
+        if known is not None:
+            return known
+        path = resolve_data_path(self.adds[index].path, root_uri=self.store.uri)
+        with self.store.open_input(path) as source:
+            return int(pq.read_metadata(source).num_rows)
+
+    def _by_file(self, positions: Positions) -> Iterator[tuple[int, Positions]]:
+        """(file, positions in it) for the files that hold any of the positions."""
+        first = self.first_positions()
+        bounds = np.searchsorted(positions, first)
+        for index, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            if end > start:
+                yield index, positions[start:end] - first[index]
+
+    def _masked(self, index: int, local: np.ndarray[Any, Any]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Each batch of a file with a mask that is true at the positions."""
+        done = 0
+        for batch in self.batches(index):
+            mask = np.zeros(batch.num_rows, dtype=bool)
+            start, end = np.searchsorted(local, [done, done + batch.num_rows])
+            mask[local[start:end] - done] = True
+            done += batch.num_rows
+            yield batch, pa.array(mask)

@@ -1,0 +1,170 @@
+"""From a suite as written to expectations that can run; what cannot run is refused before any file is."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_core.errors import QualitySuiteError
+from delta_core.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructType
+from spark_jobs.quality.expectations_library import expectation_class, is_row_level, require_library
+from spark_jobs.quality.params import ExpectationSpec, QualityParams
+from spark_jobs.quality.type_names import is_called, is_type_name
+
+if TYPE_CHECKING:
+    from spark_jobs.quality.outcome import ExpectationOutcome
+
+TYPE_EXPECTATIONS: Final = frozenset(
+    {
+        "expect_column_type_to_be",
+        "expect_column_values_to_be_of_type",
+        "expect_column_values_to_be_in_type_list",
+    }
+)
+"""Answered from the schema that the staged files have, alike on both engines."""
+
+_VALUE_KEYS = ("min_value", "max_value", "value_set")
+_EXISTENCE = "expect_column_to_exist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedExpectation:
+    """One expectation, ready.
+
+    Attributes:
+        expectation: the library's object; None for one that the schema answers.
+        row_level: whether it tells which rows do not meet it.
+    """
+
+    spec: ExpectationSpec
+    expectation: Any
+    row_level: bool
+
+
+def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpectation, ...]:
+    """The suite's expectations against a table of this schema.
+
+    Raises:
+        QualitySuiteError: names the first expectation that cannot be checked, why, and what to change.
+    """
+    require_library()
+    if not params.expectations:
+        raise QualitySuiteError(
+            f"The suite {params.suite!r} has no expectations.",
+            fix="Give it at least one, or leave quality out",
+        )
+    return tuple(_planned(spec, schema) for spec in params.expectations)
+
+
+def type_answer(spec: ExpectationSpec, schema: StructType) -> tuple[bool, str]:
+    """Whether a type expectation holds, and the column's type."""
+    field = schema.find(spec.columns[0])
+    assert field is not None  # plan_suite has found the column
+    return any(is_called(field.data_type, name) for name in _type_names(spec)), str(field.data_type)
+
+
+def require_evaluated(outcomes: Sequence[ExpectationOutcome]) -> None:
+    """Check that every blocking expectation has an answer.
+
+    One that could not be evaluated is a defect of the suite, not of the data: no policy lets it pass.
+
+    Raises:
+        QualitySuiteError: names it, with the library's reason.
+    """
+    for outcome in outcomes:
+        if outcome.blocks and outcome.error is not None:
+            raise QualitySuiteError(
+                f"The expectation {outcome.name} could not be evaluated.",
+                cause=outcome.error[:500],
+                fix="Correct its kwargs, or give it severity 'warning' to have it reported only",
+            )
+
+
+def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
+    expectation = expectation_class(spec.type)
+    spec = replace(spec, kwargs=_with_canonical_columns(spec, schema))
+    kwargs = _with_typed_values(spec, schema)
+    try:
+        made = expectation(**kwargs)
+    except Exception as error:  # pydantic's and the library's own
+        raise QualitySuiteError(
+            f"The expectation {spec.name} has wrong keyword arguments.",
+            cause=" ".join(str(error).split())[:500],
+            fix=f"Its kwargs are {sorted(spec.kwargs)}; see the documentation of {spec.type}",
+        ) from error
+    if spec.type in TYPE_EXPECTATIONS:
+        _check_type_names(spec)
+        return PlannedExpectation(spec=spec, expectation=None, row_level=False)
+    return PlannedExpectation(spec=spec, expectation=made, row_level=is_row_level(expectation))
+
+
+def _with_canonical_columns(spec: ExpectationSpec, schema: StructType) -> dict[str, Any]:
+    """The keyword arguments with the columns in the table's spelling."""
+    kwargs = dict(spec.kwargs)
+    if spec.type == _EXISTENCE:
+        return kwargs
+    names: dict[str, str] = {}
+    for name in spec.columns:
+        field = schema.find(name)
+        if field is None:
+            raise QualitySuiteError(
+                f"The expectation {spec.name} is about a column {name!r} that the rows do not have.",
+                cause=f"Their columns are {', '.join(schema.names)}",
+                fix="Correct the column's name in the suite, or load the column",
+            )
+        names[name] = field.name
+    for key in ("column", "column_A", "column_B"):
+        if isinstance(kwargs.get(key), str):
+            kwargs[key] = names[kwargs[key]]
+    if isinstance(kwargs.get("column_list"), (list, tuple)):
+        kwargs["column_list"] = [names.get(name, name) for name in kwargs["column_list"]]
+    return kwargs
+
+
+def _with_typed_values(spec: ExpectationSpec, schema: StructType) -> dict[str, Any]:
+    """The keyword arguments with dates and times as such: a suite in JSON has them as text."""
+    kwargs = dict(spec.kwargs)
+    field = schema.find(str(kwargs.get("column")))
+    if field is None or field.data_type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return kwargs
+    for key in _VALUE_KEYS:
+        value = kwargs.get(key)
+        if isinstance(value, str):
+            kwargs[key] = _moment(value, field.data_type, spec)
+        elif isinstance(value, list):
+            kwargs[key] = [
+                _moment(item, field.data_type, spec) if isinstance(item, str) else item for item in value
+            ]
+    return kwargs
+
+
+def _moment(text: str, data_type: DataType, spec: ExpectationSpec) -> datetime.date:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise QualitySuiteError(
+            f"The expectation {spec.name} compares a column of type {data_type} with {text!r}.",
+            cause=str(error),
+            fix="Write times like 2024-05-01T12:00:00+00:00 and dates like 2024-05-01, in quotes",
+        ) from error
+    if data_type == DATE:
+        return moment.date()
+    if data_type == TIMESTAMP_NTZ:
+        return moment.replace(tzinfo=None)
+    return moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment.astimezone(datetime.UTC)
+
+
+def _check_type_names(spec: ExpectationSpec) -> None:
+    unknown = [name for name in _type_names(spec) if not is_type_name(name)]
+    if unknown:
+        raise QualitySuiteError(
+            f"The expectation {spec.name} names a type {unknown[0]!r} that no column can have.",
+            fix="Use the table's names, such as long, double, string, date or decimal(10,2)",
+        )
+
+
+def _type_names(spec: ExpectationSpec) -> Sequence[str]:
+    kwargs: Mapping[str, Any] = spec.kwargs
+    return list(kwargs.get("type_list") or ()) if "type_list" in kwargs else [str(kwargs.get("type_"))]
