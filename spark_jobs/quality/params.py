@@ -59,7 +59,7 @@ QUALITY_SCHEMA: Final[Mapping[str, Any]] = {
                             "type": {
                                 "type": "string",
                                 "minLength": 1,
-                                "description": "of Great Expectations, such as expect_column_values_to_not_be_null",
+                                "description": "a type of Great Expectations, in snake_case",
                             },
                             "kwargs": {"type": "object"},
                             "severity": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ class StagedFiles:
         """(file, positions in it) for the files that hold any of the positions."""
         first = self.first_positions()
         bounds = np.searchsorted(positions, first)
-        for index, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for index, (start, end) in enumerate(pairwise(bounds)):
             if end > start:
                 yield index, positions[start:end] - first[index]
 

@@ -109,5 +109,6 @@ def _over_threshold(params: QualityParams, bad_rows: int, rows: int) -> str:
     if params.max_bad_rows is not None and bad_rows > params.max_bad_rows:
         return f"{bad_rows} bad rows are more than max_bad_rows={params.max_bad_rows}"
     if params.max_bad_fraction is not None and rows and bad_rows / rows > params.max_bad_fraction:
-        return f"{bad_rows} bad rows of {rows} are more than max_bad_fraction={params.max_bad_fraction:g} of them"
+        most = f"max_bad_fraction={params.max_bad_fraction:g}"
+        return f"{bad_rows} bad rows of {rows} are more than {most} of them"
     return ""
