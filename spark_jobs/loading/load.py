@@ -2,64 +2,92 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_core.dml.commit_files import CommitMode
-from delta_core.dml.table_change import TableDefinition
-from delta_core.errors import ConfigurationError, ConstraintViolationError, JobFailedError, QualityGateError
+from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.errors import (
+    ConfigurationError,
+    ConstraintViolationError,
+    DeltaError,
+    JobFailedError,
+    QualityGateError,
+)
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.failures import ViolationToken
+from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
+from spark_jobs.loading.delta_source import resolve_progress
+from spark_jobs.loading.json_lines import NOT_AN_OBJECT
 from spark_jobs.loading.params import LoadParams, parse_params
+from spark_jobs.loading.shaping import deduplicated
 from spark_jobs.loading.source import read_source
+from spark_jobs.loading.violations import Violation, find_violations, violations_error, without_rows
 from spark_jobs.quality.gate import GateContext, QualityGate
+from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
-from spark_jobs.writer.write import WriteRequest, write_to
+from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, write_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KIND = "load"
 
+_log = logging.getLogger(__name__)
+
 
 def run_load(spec: JobSpec, context: JobContext) -> JobResult:
     """Load the source's rows into the table under the contract, as one commit.
 
     Returns:
-        The result; a failed one, with the gate's figures, when the rows do not pass the quality gate.
+        The result; a failed one, of which nothing is visible, when the batch drifted from its contract
+        (`output["drift"]`), when rows break it (`output["violations"]`) or do not pass the quality gate.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows break the contract; nothing is visible.
         QualitySuiteError: the gate's suite cannot be checked; nothing was written.
         DeltaError: see `spark_jobs.write`.
     """
     params = parse_params(spec.params)
+    params = replace(params, source=resolve_progress(params.source, spec, context))
+    shows_rows = params.contract.show_rows
     token = ViolationToken()
+    source = read_source(
+        _session(context), params.source, types=params.columns, token=token, show_rows=shows_rows
+    )
+    batch = fit_to_contract(
+        deduplicated(_session(context), source, params.deduplicate, table=context.snapshot),
+        params.contract,
+        table=None if context.snapshot is None or params.overwrite_schema else context.snapshot.schema,
+        merge_schema=params.merge_schema,
+    )
+    if batch.report is not None and not batch.report.allowed:
+        return context.failed(spec, drift_error(batch.report), output=batch.output())
     request = WriteRequest(
         mode=_mode(params),
         definition=TableDefinition(
             partition_by=params.partition_by,
             configuration=params.configuration if context.snapshot is None else None,
-            merge_schema=params.merge_schema,
+            merge_schema=params.merge_schema or adds_columns(params.contract),
             overwrite_schema=params.overwrite_schema,
         ),
         replace_where=params.replace_where,
-        schema=params.columns,
+        schema=batch.schema,
         constraints=params.constraints,
         properties=context.commit_properties(spec),
         job_id=context.job_id,
         kind=KIND,
+        show_rows=shows_rows,
     )
-    frame = read_source(_session(context), params.source, types=params.columns, token=token)
-    names = frame.columns
     context.reporter.emit("files.planned", total=len(params.source.uris))
     gate = _gate(params, spec, context, request)
     try:
         result = write_to(
-            frame,
+            batch.frame,
             context.require_store(),
             context.snapshot,
             request,
@@ -70,19 +98,73 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
             clock=context.clock,
         )
     except QualityGateError as error:
-        return _with_quality(context.failed(spec, error), gate)
-    except JobFailedError as error:
-        found = token.find(error.__cause__) if error.__cause__ is not None else None
-        if found is None:
-            raise
-        position, row = found
-        raise ConstraintViolationError(
-            f"A value of the source's column {names[position] if position < len(names) else position!r} "
-            "is not of the column's type.",
-            cause=f"The value is {row}",
-            fix="Correct the file; nothing of the load is visible",
-        ) from None
-    return _with_quality(result, gate)
+        return _with_output(_with_quality(context.failed(spec, error), gate), batch.output())
+    except (ConstraintViolationError, JobFailedError) as error:
+        mistyped = _mistyped(error, token, source.columns)
+        if mistyped is None and not isinstance(error, ConstraintViolationError):
+            raise error if shows_rows else without_rows(error) from None
+        return _violated(spec, context, params, request, batch, mistyped or error)
+    return _with_output(_with_quality(result, gate), batch.output())
+
+
+def _mistyped(error: Exception, token: ViolationToken, names: Sequence[str]) -> DeltaError | None:
+    """The error of a CSV value that is not of its column's type, when that is what Spark failed at."""
+    found = token.find(error.__cause__) if error.__cause__ is not None else None
+    if found is None:
+        return None
+    position, row = found
+    if position == NOT_AN_OBJECT:
+        return ConstraintViolationError(
+            "A line of the source is not one JSON object.",
+            cause=f"The line is {row}",
+            fix="Correct the file, or keep such lines with source.corrupt_column",
+        )
+    return ConstraintViolationError(
+        f"A value of the source's column {names[position] if position < len(names) else position!r} "
+        "is not of the column's type.",
+        cause=f"The value is {row}",
+        fix="Correct the file; nothing of the load is visible",
+    )
+
+
+def _violated(
+    spec: JobSpec,
+    context: JobContext,
+    params: LoadParams,
+    request: WriteRequest,
+    batch: FittedBatch,
+    error: DeltaError,
+) -> JobResult:
+    """The result of a load that a row has stopped: every rule that was broken, with rows and their number.
+
+    When the source cannot be looked at again, the row that stopped the load is all there is to say.
+    """
+    violations: tuple[Violation, ...] = ()
+    try:
+        context.check_deadline(spec)
+        change = plan_table_change(
+            context.snapshot,
+            data_schema=request.schema or from_spark(batch.frame.schema),
+            definition=request.definition,
+            now_ms=context.clock.now_ms(),
+        )
+        violations = find_violations(
+            _session(context),
+            params.source,
+            write_checks(change, request, predicate_of(request, change.schema)),
+            types=params.columns,
+            schema=change.schema,
+            show_rows=request.show_rows,
+        )
+    except Exception as failure:  # whatever it is, the load has failed for the reason that is known
+        # By its kind alone: the text may hold values of the source.
+        _log.warning("the source could not be read again", extra={"error": type(failure).__name__})
+    if violations:
+        error = violations_error(violations)
+    elif not request.show_rows:
+        error = without_rows(error)
+    output = batch.output() | {"violations": [item.to_json() for item in violations]}
+    return context.failed(spec, error, output=output)
 
 
 def _gate(
@@ -116,6 +198,10 @@ def _with_quality(result: JobResult, gate: QualityGate | None) -> JobResult:
         output={**result.output, "quality": gate.output},
         artefact_uris=(*result.artefact_uris, gate.reports.json, gate.reports.html),
     )
+
+
+def _with_output(result: JobResult, output: Mapping[str, Any]) -> JobResult:
+    return result if result.already_applied else replace(result, output={**result.output, **output})
 
 
 def _mode(params: LoadParams) -> CommitMode:

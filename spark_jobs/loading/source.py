@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_core.errors import JobError, SchemaMismatchError
-from delta_core.schema.types import STRING, StructType
+from delta_core.errors import DeltaError, JobError, SchemaMismatchError
+from delta_core.schema.types import BOOLEAN, STRING, StructField, StructType
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.file_uris import escape_glob
-from spark_jobs.loading.params import Source
+from spark_jobs.loading.delta_source import read_delta
+from spark_jobs.loading.json_lines import read_json_lines
+from spark_jobs.loading.shaping import shaped
+from spark_jobs.loading.source_params import Source
 from spark_jobs.schema import type_to_ddl
+from spark_jobs.writer.checks import row_json
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
@@ -29,10 +35,33 @@ _CSV_OPTIONS = {
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
 }
+_NOTE = "__deltaward_note_"
+_NO_NOTES = StructType(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedSource:
+    """The source's rows with notes about each: nothing in them fails.
+
+    Attributes:
+        frame: the rows; text that is not of its column's type is null. The columns of `notes` stand last.
+        casts: the columns of CSV text that were cast, and to which type.
+        notes: for each cast a boolean, whether its text was not of the type; then the row's text as JSON.
+            Empty for a source that is not cast.
+    """
+
+    frame: DataFrame
+    casts: tuple[StructField, ...] = ()
+    notes: StructType = _NO_NOTES
 
 
 def read_source(
-    spark: SparkSession, source: Source, *, types: StructType | None, token: ViolationToken
+    spark: SparkSession,
+    source: Source,
+    *,
+    types: StructType | None,
+    token: ViolationToken,
+    show_rows: bool = True,
 ) -> DataFrame:
     """The source's rows, with `select` applied.
 
@@ -42,24 +71,78 @@ def read_source(
         types: the types for a CSV source's columns when the source itself names none.
         token: marks the error of a CSV value that is not of its column's type; the number it carries is
             the column's position.
+        show_rows: whether that error holds the value.
 
     Raises:
         JobError: a file is not there or cannot be read.
         SchemaMismatchError: CSV files have other columns than the source's schema.
     """
+    return _opened(
+        spark,
+        source,
+        lambda frame: _typed(frame, source, types, token, show_rows),
+        (),
+        types=types,
+        token=token,
+    )
+
+
+def watch_source(spark: SparkSession, source: Source, *, types: StructType | None) -> WatchedSource:
+    """The source's rows as `read_source` would give them, noting what it would fail at.
+
+    Raises:
+        JobError, SchemaMismatchError: as `read_source`.
+    """
     from pyspark.sql import functions as fn
 
+    casts: list[StructField] = []
+    notes: list[StructField] = []
+
+    def noted(frame: DataFrame) -> DataFrame:
+        columns, flags = [], []
+        for name, field in _cast_to(frame, source, types):
+            text = fn.col(quoted(name))
+            if field is None:
+                columns.append(text)
+                continue
+            value = text.try_cast(type_to_ddl(field.data_type))
+            columns.append(value.alias(field.name))
+            flags.append((text.isNotNull() & value.isNull()).alias(f"{_NOTE}{len(casts)}"))
+            notes.append(StructField(name=f"{_NOTE}{len(casts)}", data_type=BOOLEAN))
+            casts.append(field)
+        if casts:
+            notes.append(StructField(name=f"{_NOTE}text", data_type=STRING))
+            flags.append(row_json(frame.columns).alias(f"{_NOTE}text"))
+        return frame.select(*columns, *flags)
+
+    frame = _opened(spark, source, noted, notes, types=types, token=ViolationToken())
+    return WatchedSource(frame=frame, casts=tuple(casts), notes=StructType(tuple(notes)))
+
+
+def _opened(
+    spark: SparkSession,
+    source: Source,
+    typed: Callable[[DataFrame], DataFrame],
+    kept: Sequence[StructField],
+    *,
+    types: StructType | None,
+    token: ViolationToken,
+) -> DataFrame:
+    """The source's rows, CSV text made `typed`, shaped; the columns of `kept` go past `select`."""
     paths = [escape_glob(uri) for uri in source.uris]
     try:
         if source.format == "csv":
-            frame = spark.read.options(**{**_CSV_OPTIONS, **source.options}).csv(paths)
-            frame = _typed(frame, source, types, token)
+            frame = typed(spark.read.options(**{**_CSV_OPTIONS, **source.options}).csv(paths))
+        elif source.format == "json":
+            given = None if source.select else types
+            frame = read_json_lines(spark, source, paths=paths, types=given, token=token)
+        elif source.format == "delta":
+            frame = read_delta(spark, source)
         else:
             frame = spark.read.options(**{**_PARQUET_OPTIONS, **source.options}).parquet(*paths)
-        if source.select:
-            frame = frame.select(*[fn.expr(text).alias(name) for name, text in source.select.items()])
+        frame = shaped(frame, source, kept=[field.name for field in kept])
         _ = frame.columns
-    except SchemaMismatchError:
+    except DeltaError:
         raise
     except Exception as error:
         failure = as_delta_error(error, doing="opening the source")
@@ -71,30 +154,38 @@ def read_source(
     return frame
 
 
-def _typed(frame: DataFrame, source: Source, types: StructType | None, token: ViolationToken) -> DataFrame:
+def _typed(
+    frame: DataFrame, source: Source, types: StructType | None, token: ViolationToken, show_rows: bool
+) -> DataFrame:
     """CSV text as typed columns; text that is not of the type fails the job when it is met."""
-    if source.schema is not None:
-        _require_columns(frame, source.schema)
-        types = source.schema
-    elif source.select or types is None:
-        return frame
     from pyspark.sql import functions as fn
 
     columns = []
-    for position, name in enumerate(frame.columns):
-        field = types.find(name)
+    for position, (name, field) in enumerate(_cast_to(frame, source, types)):
         text = fn.col(quoted(name))
-        if field is None or field.data_type == STRING:
+        if field is None:
             columns.append(text)
             continue
         ddl = type_to_ddl(field.data_type)
         value = text.try_cast(ddl)
-        wrong = fn.raise_error(
-            fn.concat(fn.lit(token.mark(position)), fn.to_json(fn.struct(text.alias(name))))
-        )
+        shown = fn.to_json(fn.struct(text.alias(name))) if show_rows else fn.lit("{}")
+        wrong = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
         guarded = fn.when(text.isNotNull() & value.isNull(), wrong.cast(ddl)).otherwise(value)
         columns.append(guarded.alias(field.name))
     return frame.select(*columns)
+
+
+def _cast_to(
+    frame: DataFrame, source: Source, types: StructType | None
+) -> list[tuple[str, StructField | None]]:
+    """For each column of a CSV source the field that its text is cast to; None where it stays text."""
+    if source.schema is not None:
+        _require_columns(frame, source.schema)
+        types = source.schema
+    elif source.select or types is None:
+        types = StructType(())
+    found = [(name, types.find(name)) for name in frame.columns]
+    return [(name, None if field is None or field.data_type == STRING else field) for name, field in found]
 
 
 def _require_columns(frame: DataFrame, schema: StructType) -> None:

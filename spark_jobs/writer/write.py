@@ -178,7 +178,7 @@ def write_to(
     change = plan_table_change(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
     )
-    predicate = _predicate(request.replace_where, change.schema)
+    predicate = predicate_of(request, change.schema)
     if gate is not None:
         gate.prepare(change.schema)
     written: StagedFiles | None = _write_rows(df, store, change, request, predicate, reporter)
@@ -319,7 +319,13 @@ def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
     return request.schema
 
 
-def _predicate(text: str | None, schema: StructType) -> Expression | None:
+def predicate_of(request: WriteRequest, schema: StructType) -> Expression | None:
+    """The rows that the request replaces; None when it does not say.
+
+    Raises:
+        ExpressionError: the text does not parse or does not fit the schema.
+    """
+    text = request.replace_where
     return None if text is None else resolve(parse_predicate(text, schema), schema)
 
 
