@@ -22,6 +22,7 @@ from delta_core.maintenance.table_optimizer import TableOptimizer
 from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.scan.add_actions import add_actions_table
+from delta_core.scan.appended import appended_batches
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.schema.json import schema_to_json
@@ -266,6 +267,22 @@ class DeltaTable:
     ) -> pa.Table:
         """The rows as one table in memory. Arguments as `to_batches`."""
         return Scan(self._snapshot, predicate=filters, columns=columns).to_table()
+
+    def appended_batches(
+        self, since_version: int, columns: Sequence[str] | None = None, filters: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows appended after a version, up to the one that is open, for readers that tail the table.
+
+        Args:
+            since_version: the version already seen; -1 is before the first.
+            columns: as in `to_batches`.
+            filters: as in `to_batches`.
+
+        Raises:
+            TableChangedError: a commit changed or removed rows, so appended rows are not the whole story.
+            VersionNotFoundError: a commit in between is no longer in the log.
+        """
+        return appended_batches(self._snapshot, since_version=since_version, columns=columns, filters=filters)
 
     # ------------------------------------------------------------ maintenance
 

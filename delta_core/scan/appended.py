@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from delta_core.actions import Action, AddFile, RemoveFile
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.typing import resolve
+from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import resolve_data_path
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 
@@ -57,6 +64,38 @@ def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
         _require_whole_files(snapshot, added, version)
         adds += added
     return AppendedFiles(since_version=since_version, version=snapshot.version, adds=tuple(adds))
+
+
+def appended_batches(
+    snapshot: Snapshot,
+    *,
+    since_version: int,
+    columns: Sequence[str] | None = None,
+    filters: Expression | str | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that were appended after `since_version`, commit by commit, in bounded memory.
+
+    What can be refused is refused before the first batch. Arguments and errors are those of
+    `appended_files`, `columns` and `filters` those of `DeltaTable.to_batches`; besides, a file that vacuum
+    has taken since is a MissingDataFileError.
+    """
+    snapshot.require_readable()
+    schema = snapshot.schema
+    predicate = parse_predicate(filters, schema) if isinstance(filters, str) else filters
+    reader = FileReader(
+        schema=schema,
+        columns=columns,
+        predicate=None if predicate is None else resolve(predicate, schema),
+        partition_columns=snapshot.partition_columns,
+    )
+    adds = appended_files(snapshot, since_version=since_version).adds
+    return _rows(snapshot, reader, adds)
+
+
+def _rows(snapshot: Snapshot, reader: FileReader, adds: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
+    for add in adds:
+        path = resolve_data_path(add.path, root_uri=snapshot.store.uri)
+        yield from reader.read(snapshot.store, path, add.partition_values)
 
 
 def changed_partitions(snapshot: Snapshot, *, since_version: int) -> tuple[Mapping[str, str | None], ...]:

@@ -89,3 +89,25 @@ def test_a_commit_that_was_cleaned_up_is_named(tmp_path: Path) -> None:
     with pytest.raises(VersionNotFoundError, match="version 0"):
         appended_files(snapshot, since_version=-1)
     assert len(appended_files(snapshot, since_version=0).adds) == 2
+
+
+def test_the_appended_rows_are_read_with_columns_and_filters(tmp_path: Path) -> None:
+    append(tmp_path, "a", 1, 2)
+    append(tmp_path, "b", 3, 4)
+    append(tmp_path, "c", 5)
+    table = DeltaTable(str(tmp_path))
+    table.optimize.compact()
+    assert pa.Table.from_batches(table.appended_batches(0)).to_pylist() == [
+        {"day": "b", "n": 3},
+        {"day": "b", "n": 4},
+        {"day": "c", "n": 5},
+    ]
+    found = table.appended_batches(0, columns=["n"], filters="day = 'b' AND n > 3")
+    assert pa.Table.from_batches(found).to_pylist() == [{"n": 4}]
+    assert list(table.appended_batches(table.version())) == []
+
+
+def test_a_tail_that_cannot_be_told_is_refused_before_the_first_row(tmp_path: Path) -> None:
+    append(tmp_path, "a", 1)
+    with pytest.raises(ConfigurationError, match="at version 0"):
+        DeltaTable(str(tmp_path)).appended_batches(7)
