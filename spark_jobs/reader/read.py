@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError, SchemaMismatchError
 from delta_core.expressions.parse import parse_predicate
@@ -75,37 +77,48 @@ def read_snapshot(
     selected = None if columns is None else _column_names(snapshot, columns)
     predicate = None if where is None else resolve(parse_predicate(where, schema), schema)
     scan = Scan(snapshot, predicate=predicate)
-    files = data_files(
-        snapshot.store, scan.files(), schema=schema, partition_columns=snapshot.partition_columns
-    )
-    awkward = [index for index, path in enumerate(files.paths) if is_unreadable(path)]
-    unusual = set(awkward)
-    usual = [index for index in range(len(files)) if index not in unusual]
-    frames = []
-    if usual:
-        frames.append(
-            native_scan(
-                spark, files.select(usual), schema=schema, partition_columns=snapshot.partition_columns
-            )
-        )
-    if awkward:
-        frames.append(
-            arrow_scan(
-                spark,
-                files.select(awkward),
-                table_uri=snapshot.store.uri,
-                schema=schema,
-                partition_columns=snapshot.partition_columns,
-            )
-        )
-    if not frames:
-        frames.append(spark.createDataFrame([], to_spark(schema)))
-    frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    frame = read_files(spark, snapshot, scan.files())
     if predicate is not None:
         frame = frame.where(fn.expr(to_spark_sql(predicate)))
     if selected is not None:
         frame = frame.select(*["`" + name.replace("`", "``") + "`" for name in selected])
     return frame
+
+
+def read_files(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
+    """The rows of some of a table's files, with the snapshot's columns.
+
+    Args:
+        spark: the session.
+        snapshot: gives the columns and the table's root.
+        files: `path` and `partition_values` of LIVE_FILE_SCHEMA; the files need not be live any more.
+
+    Raises:
+        PathEscapeError, CorruptLogError: see `data_files`.
+    """
+    schema, partition_columns = snapshot.schema, snapshot.partition_columns
+    found = data_files(snapshot.store, files, schema=schema, partition_columns=partition_columns)
+    awkward = [index for index, path in enumerate(found.paths) if is_unreadable(path)]
+    unusual = set(awkward)
+    usual = [index for index in range(len(found)) if index not in unusual]
+    frames = []
+    if usual:
+        frames.append(
+            native_scan(spark, found.select(usual), schema=schema, partition_columns=partition_columns)
+        )
+    if awkward:
+        frames.append(
+            arrow_scan(
+                spark,
+                found.select(awkward),
+                table_uri=snapshot.store.uri,
+                schema=schema,
+                partition_columns=partition_columns,
+            )
+        )
+    if not frames:
+        frames.append(spark.createDataFrame([], to_spark(schema)))
+    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
 def to_epoch_ms(timestamp: str | dt.datetime | int) -> int:

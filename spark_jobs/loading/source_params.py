@@ -1,0 +1,153 @@
+"""The `source` of a job's parameters, typed: files, or the rows of another table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from delta_core.errors import InvalidJobSpecError, SchemaError
+from delta_core.policies.contract import schema_of_columns
+from delta_core.schema.types import StructType
+from spark_jobs.loading.contract import COLUMNS_SCHEMA
+
+FORMATS: Final = ("parquet", "csv", "json", "delta")
+RECORDED: Final = "recorded"
+"""`changes_since`: the version that the target table's `txn` action of this job's key names."""
+
+_ONLY_FOR = {
+    "options": ("parquet", "csv", "json"),
+    "schema": ("csv", "json"),
+    "corrupt_column": ("json",),
+    "version": ("delta",),
+    "changes_since": ("delta",),
+}
+
+SOURCE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "required": ["format", "uris"],
+    "additionalProperties": False,
+    "properties": {
+        "format": {"enum": list(FORMATS)},
+        "uris": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "description": "files or directories; for delta the one table",
+        },
+        "options": {"type": "object", "description": "of Spark's reader; values are text"},
+        "schema": {
+            **COLUMNS_SCHEMA,
+            "description": "the columns of CSV or JSON files; their text is cast to these types",
+        },
+        "corrupt_column": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "description": "json: keeps the text of a line that does not fit; without it such a line is an "
+            "error",
+        },
+        "version": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "delta: the table's version; the newest when left out",
+        },
+        "changes_since": {
+            "type": ["integer", "string", "null"],
+            "description": "delta: only rows appended after this version, or after the version "
+            f"{RECORDED!r} with the target by this job's key; the whole table when there is none",
+        },
+        "where": {
+            "type": ["string", "null"],
+            "description": "Spark SQL condition over the source's columns; only rows for which it is true",
+        },
+        "select": {
+            "type": "object",
+            "description": "output column: Spark SQL expression over the source's columns",
+        },
+        "group_by": {
+            "type": "object",
+            "description": "output column: expression to group by; those of select are then aggregates",
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the rows come from.
+
+    Attributes:
+        schema: column types of text files.
+        corrupt_column: JSON: where the text of a line that does not fit is kept.
+        version: Delta: which version; the newest when None.
+        changes_since: Delta: only rows appended after this version; `recorded` is the one that the target
+            table has for the job's key, see `delta_source.resolve_progress`.
+        where: a condition on the source's columns.
+        select: output columns; all of the source's when empty.
+        group_by: output columns to group by.
+    """
+
+    format: str
+    uris: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    schema: StructType | None = None
+    corrupt_column: str | None = None
+    version: int | None = None
+    changes_since: int | Literal["recorded"] | None = None
+    where: str | None = None
+    select: Mapping[str, str] = field(default_factory=dict, hash=False)
+    group_by: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def parse_source(source: Mapping[str, Any]) -> Source:
+    """A typed source from one that fits `SOURCE_SCHEMA`.
+
+    Raises:
+        InvalidJobSpecError: there is no file, a type does not exist, or a setting does not go with the
+            format.
+    """
+    chosen = source["format"]
+    if not source["uris"]:
+        raise InvalidJobSpecError("the load has no source", fix="name at least one file in source.uris")
+    for name, formats in _ONLY_FOR.items():
+        if source.get(name) not in (None, {}, []) and chosen not in formats:
+            raise InvalidJobSpecError(
+                f"source.{name} does not go with the format {chosen!r}",
+                fix=f"leave it out, or use {' or '.join(formats)}",
+            )
+    if chosen == "delta" and len(source["uris"]) != 1:
+        raise InvalidJobSpecError("a delta source is one table", fix="name one table in source.uris")
+    since = source.get("changes_since")
+    if isinstance(since, str) and since != RECORDED:
+        raise InvalidJobSpecError(
+            f"source.changes_since is {since!r}", fix=f"give a version, or {RECORDED!r}"
+        )
+    if source.get("group_by") and not source.get("select"):
+        raise InvalidJobSpecError(
+            "source.group_by needs aggregates", fix="give them as source.select, such as {n: count(*)}"
+        )
+    return Source(
+        format=chosen,
+        uris=tuple(source["uris"]),
+        options={key: as_option(value) for key, value in (source.get("options") or {}).items()},
+        schema=_columns(source.get("schema")),
+        corrupt_column=source.get("corrupt_column"),
+        version=source.get("version"),
+        changes_since=since,
+        where=source.get("where"),
+        select={key: str(value) for key, value in (source.get("select") or {}).items()},
+        group_by={key: str(value) for key, value in (source.get("group_by") or {}).items()},
+    )
+
+
+def as_option(value: object) -> str:
+    """An option as Spark and Delta spell it: booleans in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _columns(columns: list[Mapping[str, Any]] | None) -> StructType | None:
+    if not columns:
+        return None
+    try:
+        return schema_of_columns(columns)
+    except SchemaError as error:
+        raise InvalidJobSpecError("source.schema is not a schema", cause=str(error), fix=error.fix) from error
