@@ -46,6 +46,7 @@ for _command in (
     job_commands.checkpoint,
     job_commands.restore,
     log_commands.audit,
+    log_commands.contract,
     job_commands.run,
 ):
     app.command()(_command)

@@ -1,7 +1,8 @@
-"""Commands that read the log alone: `history audit`."""
+"""Commands that read the log alone: `history audit contract`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +13,11 @@ from delta_core.cli.render import when
 from delta_core.errors import TableNotFoundError
 from delta_core.maintenance.audit import audit as audit_log
 from delta_core.maintenance.observe.wording import counted
+from delta_core.policies.contract import load_contract
+from delta_core.policies.drift import table_drift
 from delta_core.snapshot.history import HistoryEntry
 from delta_core.snapshot.history import history as read_history
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 
 
@@ -84,6 +88,40 @@ def audit(table: Uri, as_json: AsJson = False) -> None:
         else:
             print_line(f"{counted(len(report.entries), 'commit')}, nothing odd")
     if report.anomalies:
+        raise typer.Exit(FAILED)
+
+
+def contract(
+    table: Uri,
+    contract_file: Annotated[
+        Path, typer.Option("--contract", metavar="FILE", help="YAML file with the contract.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Compare a table with its contract. The exit code is 1 when a difference is not allowed."""
+    expected = load_contract(contract_file)
+    snapshot = Snapshot.load(open_store(table))
+    report = table_drift(expected, snapshot.schema, snapshot.metadata.configuration)
+    if as_json:
+        print_json(report.to_json())
+    elif report.changes:
+        print_table(
+            ("column", "change", "contract", "table", "allowed", "why"),
+            [
+                (
+                    change.column,
+                    change.change.value,
+                    change.expected,
+                    change.found,
+                    "yes" if change.allowed else "no",
+                    change.why,
+                )
+                for change in report.changes
+            ],
+        )
+    else:
+        print_line(f"version {snapshot.version} is as the contract says")
+    if not report.allowed:
         raise typer.Exit(FAILED)
 
 
