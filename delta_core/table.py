@@ -252,15 +252,21 @@ class DeltaTable:
         return add_actions_table(self._snapshot, flatten=flatten)
 
     def to_batches(
-        self, columns: Sequence[str] | None = None, filters: Predicate | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        filters: Predicate | None = None,
+        *,
+        shard: tuple[int, int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows as a stream in bounded memory.
 
         Args:
             columns: which, in this order; all when None.
             filters: a predicate as Spark SQL text or as a tree; files that cannot match are not read.
+            shard: (index, count): this reader's share of the files, for readers that work side by side on
+                one version.
         """
-        return Scan(self._snapshot, predicate=filters, columns=columns).to_batches()
+        return Scan(self._snapshot, predicate=filters, columns=columns).to_batches(shard=shard)
 
     def to_pyarrow_table(
         self, columns: Sequence[str] | None = None, filters: Predicate | None = None

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
@@ -105,16 +106,27 @@ class Scan:
         """The files that may hold matching rows, with LIVE_FILE_SCHEMA. Reads no data file."""
         return self.live_files.to_table()
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(self, *, shard: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows, file by file, never more than one row group in memory.
 
+        Args:
+            shard: (index, count): only the rows of every count-th file, so that `count` readers of one
+                version together see each row once. Which files those are depends on the version and the
+                predicate alone, not on when or where a reader opened the table.
+
         Raises:
+            ConfigurationError: the index is not below the count.
             MissingDataFileError: a file is gone.
             InvalidTableError: a file cannot be read.
             ExpressionError: the predicate fails on a row.
         """
+        mine = None if shard is None else self._files_of_shard(*shard)
+        return self._read_each(mine)
+
+    def _read_each(self, mine: frozenset[str] | None) -> Iterator[pa.RecordBatch]:
         for path, partition_values in self._sources():
-            yield from self._reader.read(self._snapshot.store, path, partition_values)
+            if mine is None or path in mine:
+                yield from self._reader.read(self._snapshot.store, path, partition_values)
 
     def to_table(self) -> pa.Table:
         """The matching rows as one table. Files are read side by side; raises as `to_batches`."""
@@ -131,6 +143,22 @@ class Scan:
         return prune_by_partitions(
             self._snapshot.files, self._predicate, self._snapshot.schema, self._partition_columns
         )
+
+    def _files_of_shard(self, index: int, count: int) -> frozenset[str]:
+        """The files of one shard: large ones first, dealt out in turn.
+
+        They are dealt out before statistics prune them: another reader may have opened the version from a
+        checkpoint that has no statistics, and must still come to the same shards.
+        """
+        if not 0 <= index < count:
+            raise ConfigurationError(
+                f"There is no shard {index} of {count}.", fix="Number the shards from 0 to count - 1"
+            )
+        files = self._after_partitions.to_table(["path", "size_bytes"])
+        ordered = files.sort_by([("size_bytes", "descending"), ("path", "ascending")])
+        root_uri = self._snapshot.store.uri
+        paths = ordered.column("path").to_pylist()[index::count]
+        return frozenset(resolve_data_path(path, root_uri=root_uri) for path in paths)
 
     def _read_whole(self, source: tuple[str, dict[str, str | None]]) -> list[pa.RecordBatch]:
         path, partition_values = source
