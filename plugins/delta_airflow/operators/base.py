@@ -16,12 +16,12 @@ from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import RunnerName, parse_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
-from delta_airflow.operators.rendered import as_optional_float, as_optional_text, as_text
+from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
 from delta_airflow.operators.summary import summarize
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.run_directory import RunDirectory
 from delta_core.clock import SYSTEM_CLOCK
-from delta_core.errors import DeltaError
+from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.execution.progress import ProgressEvent
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec, TableRef
@@ -45,6 +45,8 @@ class DeltaTableOperator(BaseOperator):
             connection's (templated).
         work_name: names the work itself in place of the task instance, for idempotency across runs
             (templated).
+        work_version: which delivery of the work this is. A table that has recorded this number for the
+            name, or a higher one, takes nothing: a repeated or outdated delivery is fenced off (templated).
         approver: who approved the work, for the commit's provenance (templated).
         deadline_seconds: stops the job after this long; None is the connection's limit (templated).
     """
@@ -55,6 +57,7 @@ class DeltaTableOperator(BaseOperator):
         "conn_id",
         "runner",
         "work_name",
+        "work_version",
         "approver",
         "deadline_seconds",
     )
@@ -72,6 +75,7 @@ class DeltaTableOperator(BaseOperator):
         conn_id: str = DeltawardHook.default_conn_name,
         runner: str | None = None,
         work_name: str | None = None,
+        work_version: int | str = 0,
         approver: str | None = None,
         deadline_seconds: float | str | None = None,
         **kwargs: Any,
@@ -82,6 +86,7 @@ class DeltaTableOperator(BaseOperator):
         self.conn_id = conn_id
         self.runner = runner
         self.work_name = work_name
+        self.work_version = work_version
         self.approver = approver
         self.deadline_seconds = deadline_seconds
         self._running: Runner | None = None
@@ -139,13 +144,20 @@ class DeltaTableOperator(BaseOperator):
             id=as_optional_text("table_id", self.table_id),
         )
         name = as_optional_text("work_name", self.work_name)
+        version = as_optional_int("work_version", self.work_version, minimum=0) or 0
+        if version and name is None:
+            raise ConfigurationError(
+                "A work_version is given without a work_name",
+                cause="Without a name, the work is that of one task instance and has no other deliveries",
+                fix="Give the work a name",
+            )
         seconds = as_optional_float("deadline_seconds", self.deadline_seconds, minimum=1)
         seconds = hook.settings.deadline_seconds if seconds is None else seconds
         return JobSpec(
             kind=self.job_kind(),
             table=table,
             params=self.job_params(),
-            idempotency=idempotency_key(task, table, name=name) if self.commits() else None,
+            idempotency=idempotency_key(task, table, name=name, version=version) if self.commits() else None,
             deadline_ms=None if seconds is None else SYSTEM_CLOCK.now_ms() + int(seconds * 1000),
             storage_ref=f"airflow:{hook.conn_id}",
             trace_id=f"{task.dag_id}/{task.run_id}/{task.task_id}/{task.map_index}/{task.try_number}",

@@ -24,8 +24,9 @@ class DeltaLoadOperator(DeltaTableOperator):
     Needs a runner with Spark.
 
     Args:
-        source: what to read: `format` (parquet or csv), `uris`, and where wanted `options`, `schema` and
-            `select`, a mapping of column to expression (templated).
+        source: what to read: `format` (parquet, csv, json or delta), `uris`, and where wanted `where`,
+            `select` and `group_by`, mappings of column to expression; for files `options` and `schema`, for
+            JSON lines `corrupt_column`, for a table `version` and `changes_since` (templated).
         mode: `append`, `overwrite` or `replace_where` (templated).
         partition_by: partition columns of a new table.
         replace_where: with mode `replace_where`: the rows to replace; what is loaded must satisfy it
@@ -34,6 +35,10 @@ class DeltaLoadOperator(DeltaTableOperator):
             (templated).
         merge_schema: adds columns that the table lacks (templated).
         overwrite_schema: with mode `overwrite`: gives the table the data's schema (templated).
+        deduplicate: keep one row for each key: `keys`, and where wanted `order_by`, of which the first row
+            stays, and `against_table`, which leaves out rows whose key the table has (templated).
+        quality: a suite of expectations that the staged rows must meet before they are committed, and what
+            happens when they do not: `suite`, `on_failure` and the rest of docs/quality.md (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -43,10 +48,17 @@ class DeltaLoadOperator(DeltaTableOperator):
         "mode",
         "replace_where",
         "contract",
+        "deduplicate",
+        "quality",
         "merge_schema",
         "overwrite_schema",
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"source": "json", "contract": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "source": "json",
+        "contract": "json",
+        "deduplicate": "json",
+        "quality": "json",
+    }
 
     def __init__(
         self,
@@ -56,6 +68,8 @@ class DeltaLoadOperator(DeltaTableOperator):
         partition_by: Sequence[str] | None = None,
         replace_where: str | None = None,
         contract: Mapping[str, Any] | str | None = None,
+        deduplicate: Mapping[str, Any] | str | None = None,
+        quality: Mapping[str, Any] | str | None = None,
         merge_schema: bool | str = False,
         overwrite_schema: bool | str = False,
         **kwargs: Any,
@@ -66,6 +80,8 @@ class DeltaLoadOperator(DeltaTableOperator):
         self.partition_by = partition_by
         self.replace_where = replace_where
         self.contract = contract
+        self.deduplicate = deduplicate
+        self.quality = quality
         self.merge_schema = merge_schema
         self.overwrite_schema = overwrite_schema
 
@@ -97,4 +113,8 @@ class DeltaLoadOperator(DeltaTableOperator):
             params["replace_where"] = replace_where
         if self.contract is not None:
             params["contract"] = as_json_object("contract", self.contract)
+        if self.deduplicate is not None:
+            params["deduplicate"] = as_json_object("deduplicate", self.deduplicate)
+        if self.quality is not None:
+            params["quality"] = as_json_object("quality", self.quality)
         return params

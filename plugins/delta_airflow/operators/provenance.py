@@ -45,7 +45,9 @@ class TaskIdentity:
         )
 
 
-def idempotency_key(task: TaskIdentity, table: TableRef, *, name: str | None = None) -> IdempotencyKey:
+def idempotency_key(
+    task: TaskIdentity, table: TableRef, *, name: str | None = None, version: int = 0
+) -> IdempotencyKey:
     """The `txn` application id of a task's work on a table.
 
     It leaves the try number out, so a retry, a cleared task and a driver that lived on are one piece of
@@ -56,12 +58,21 @@ def idempotency_key(task: TaskIdentity, table: TableRef, *, name: str | None = N
         table: the table; a different table is different work.
         name: names the work itself ("flights 2013-01") in place of the task instance, so that the same
             work started by another run (a manual one, a backfill) is applied once, too.
+        version: which delivery of the named work this is; an earlier one is not applied after it.
     """
-    what: list[Any] = (
-        [task.dag_id, task.task_id, task.map_index, task.run_id] if name is None else ["work", name]
-    )
+    if name is not None:
+        return IdempotencyKey(app_id=work_app_id(name, table), version=version)
+    return IdempotencyKey(app_id=_app_id([task.dag_id, task.task_id, task.map_index, task.run_id], table))
+
+
+def work_app_id(name: str, table: TableRef) -> str:
+    """The `txn` application id of named work on a table."""
+    return _app_id(["work", name], table)
+
+
+def _app_id(what: list[Any], table: TableRef) -> str:
     text = json.dumps([*what, table.uri, table.id], separators=(",", ":"))
-    return IdempotencyKey(app_id="deltaward-" + hashlib.sha256(text.encode()).hexdigest())
+    return "deltaward-" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def user_metadata(task: TaskIdentity, *, approver: str | None = None) -> Mapping[str, Any]:
