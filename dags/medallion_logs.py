@@ -1,0 +1,168 @@
+"""Refines a raw access log in three tables: bronze as delivered, silver as checked events, gold as sums.
+
+*Bronze* takes every line: fields are text, new ones become columns, and what is no JSON is kept in
+`_corrupt`. *Silver* goes on where it stopped (the bronze version that it has reached is recorded in its own
+commits): typed, each event once, and what no access can be goes to quarantine. Its files are kept in Z-order,
+so that a search for one source or one destination opens few of them. *Gold* has events and bytes for each
+source and hour; the days that changed are replaced as a whole.
+
+A scheduled run refines the hour of its data interval, a manual run the hour of its parameters; repeating
+one changes nothing.
+
+Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
+`deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pendulum
+import yaml
+from airflow.sdk import CronDataIntervalTimetable, Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from delta_airflow.assets import table_asset
+from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.operators.load import DeltaLoadOperator
+from delta_airflow.operators.optimize import DeltaOptimizeOperator
+
+HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
+TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
+LANDING_ROOT = Path(os.environ.get("DELTAWARD_LANDING_ROOT") or HOME / "landing")
+CONFIG = Path(__file__).parent / "config"
+BRONZE, SILVER, GOLD = (f"{TABLES_ROOT}/logs_{layer}" for layer in ("bronze", "silver", "gold"))
+SEARCHED_BY = ["sourceIP", "sourcePort", "destIP", "destPort"]
+
+
+def config(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((CONFIG / f"{name}.yaml").read_text())
+    return loaded
+
+
+def load(layer: str, table_uri: str, **arguments: Any) -> DeltaLoadOperator:
+    return DeltaLoadOperator(
+        task_id=layer,
+        table_uri=table_uri,
+        contract=config(f"{layer}_logs_contract"),
+        multiple_outputs=True,
+        outlets=[table_asset(table_uri, name=f"logs_{layer}")],
+        **arguments,
+    )
+
+
+def verify(layer: str, table_uri: str, **versions: Any) -> DeltaJobOperator:
+    return DeltaJobOperator(
+        task_id=f"verify_{layer}",
+        table_uri=table_uri,
+        kind="verify",
+        runner="inline",
+        job_parameters=versions,
+    )
+
+
+@task(multiple_outputs=True)
+def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
+    """Deliver the hour's log as files."""
+    from access_log_source import land as deliver
+
+    start = dag_run.data_interval_start  # a manual run has neither a logical date nor an interval
+    hour = params["hour"] or (start.strftime("%Y-%m-%dT%H") if start else "")
+    if not hour:
+        raise AirflowFailException("Give the hour to refine, such as 2026-01-01T00")
+    directory = LANDING_ROOT / "access_log" / hour
+    begins = pendulum.from_format(hour, "YYYY-MM-DDTHH", tz="UTC")
+    counts = deliver(begins, events=params["events"], seed=params["seed"], directory=directory)
+    return {"hour": hour, "uris": [directory.as_uri()], **counts}
+
+
+@task(multiple_outputs=True)
+def changed_days(version: int) -> dict[str, Any]:
+    """The days of silver that changed since gold was last written, as a condition."""
+    from delta_airflow.table_versions import recorded_version
+    from delta_core import DeltaTable
+    from delta_core.scan.appended import changed_partitions
+
+    known = recorded_version(GOLD, "medallion/gold")
+    silver = DeltaTable(SILVER, version).snapshot
+    changed = changed_partitions(silver, since_version=-1 if known is None else known)
+    days = ", ".join(f"DATE'{values['day']}'" for values in changed)
+    if not days:
+        raise AirflowSkipException(f"Gold has everything of silver up to version {version}")
+    return {"where": f"day IN ({days})"}
+
+
+@dag(
+    schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    description="Raw access logs to checked events to sums, in three tables",
+    doc_md=__doc__,
+    tags=["deltaward", "etl", "medallion"],
+    params={
+        "hour": Param(
+            None,
+            type=["null", "string"],
+            pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3])$",
+            description="For a manual run: the hour (UTC), such as 2026-01-01T00",
+        ),
+        "events": Param(30_000, type="integer", minimum=1, maximum=5_000_000, description="In one hour"),
+        "seed": Param(1, type="integer", minimum=0, description="The same seed gives the same log"),
+    },
+)
+def medallion_logs() -> None:
+    landed = land()
+    bronze = load(
+        "bronze",
+        BRONZE,
+        source={"format": "json", "uris": landed["uris"], "corrupt_column": "_corrupt"},
+        work_name="medallion/bronze {{ ti.xcom_pull(task_ids='land', key='hour') }}",
+    )
+    silver = load(
+        "silver",
+        SILVER,
+        source={
+            "format": "delta",
+            "uris": [BRONZE],
+            "version": bronze.output["version_to"],
+            "changes_since": "recorded",
+            **config("silver_logs_source"),
+        },
+        deduplicate={"keys": ["eventId"], "against_table": True},
+        quality=config("silver_logs_suite"),
+        partition_by=["day"],
+        work_name="medallion/silver",
+        work_version=bronze.output["version_to"],
+    )
+    changed = changed_days(silver.output["version_to"])
+    z_order = DeltaOptimizeOperator(
+        task_id="z_order_silver",
+        table_uri=SILVER,
+        predicate=changed["where"],
+        z_order_by=SEARCHED_BY,
+        min_new_fraction=0.2,
+    )
+    gold = load(
+        "gold",
+        GOLD,
+        source={
+            "format": "delta",
+            "uris": [SILVER],
+            "version": silver.output["version_to"],
+            "where": changed["where"],
+            **config("gold_logs_source"),
+        },
+        mode="replace_where",
+        replace_where=changed["where"],
+        partition_by=["day"],
+        work_name="medallion/gold",
+        work_version=silver.output["version_to"],
+    )
+    z_order >> verify("silver", SILVER, version_from=silver.output["version_to"])
+    gold >> verify("gold", GOLD, version_to=gold.output["version_to"])
+
+
+medallion_logs()
