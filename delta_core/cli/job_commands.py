@@ -67,14 +67,37 @@ def optimize(
     target_size: Annotated[
         str | None, typer.Option(help="Size of the new files, such as 128mb; the table's by default.")
     ] = None,
+    z_order: Annotated[
+        list[str] | None,
+        typer.Option(help="Order rows by this column, and by others with further --z-order options."),
+    ] = None,
+    min_new_fraction: Annotated[
+        float | None,
+        typer.Option(help="With --z-order: skip partitions with a smaller share of new bytes.", min=0, max=1),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --z-order: rewrite what is in order too.")
+    ] = False,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(help="With --z-order: memory for rows, such as 2gb; what needs more goes over disk."),
+    ] = None,
     apply: Apply = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put small files together; no row changes."""
+    """Put small files together, or rows into Z-order; no row changes."""
     params: dict[str, Any] = {"predicate": where, "dry_run": not apply}
     if target_size is not None:
         params["target_size_bytes"] = _size_bytes(target_size)
+    if z_order:
+        params["z_order_by"] = z_order
+    if min_new_fraction is not None:
+        params["min_new_fraction"] = min_new_fraction
+    if full:
+        params["full"] = True
+    if memory_limit is not None:
+        params["memory_limit_bytes"] = _size_bytes(memory_limit)
     _finish(_run("optimize", table, params, quiet=quiet), as_json=as_json)
 
 

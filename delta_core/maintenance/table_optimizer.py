@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
+from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -63,6 +65,78 @@ class TableOptimizer:
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
         result = apply_compaction(self._table.snapshot, plan, executor=executor, properties=commit_properties)
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result.metrics
+
+    def plan_z_order(
+        self,
+        columns: Sequence[str],
+        predicate: Expression | str | None = None,
+        *,
+        target_size_bytes: int | None = None,
+        min_new_fraction: float = 0.0,
+        full: bool = False,
+    ) -> ZOrderPlan:
+        """What `z_order` would do now. Touches no data file."""
+        self._table.update_incremental()
+        return plan_z_order(
+            self._table.snapshot,
+            columns,
+            predicate=predicate,
+            target_size_bytes=target_size_bytes,
+            min_new_fraction=min_new_fraction,
+            full=full,
+        )
+
+    def z_order(
+        self,
+        columns: Sequence[str],
+        predicate: Expression | str | None = None,
+        *,
+        target_size_bytes: int | None = None,
+        min_new_fraction: float = 0.0,
+        full: bool = False,
+        memory_limit_bytes: int | None = None,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Mapping[str, Any]:
+        """Bring rows that are near each other in some columns into the same files; no row changes.
+
+        Queries that filter by any of the columns then skip files. A second call when nothing new came
+        commits nothing.
+
+        Args:
+            columns: to order by; two to four work best. They must have statistics.
+            predicate: over partition columns; the whole table when None.
+            target_size_bytes: size of a new file; the table's target when None.
+            min_new_fraction: a partition is left alone while a smaller share of its bytes is out of order.
+            full: rewrite partitions that are in order too.
+            memory_limit_bytes: for rows in memory; what needs more goes over disk. See `apply_z_order`.
+            executor: maps the rewriting; threads of this process when None.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            Metrics named as delta-spark names them.
+
+        Raises:
+            ConfigurationError, SchemaError: the table cannot be ordered by these columns.
+            ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
+        """
+        plan = self.plan_z_order(
+            columns,
+            predicate,
+            target_size_bytes=target_size_bytes,
+            min_new_fraction=min_new_fraction,
+            full=full,
+        )
+        result = apply_z_order(
+            self._table.snapshot,
+            plan,
+            memory_limit_bytes=memory_limit_bytes,
+            executor=executor,
+            properties=commit_properties,
+        )
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics

@@ -14,6 +14,10 @@ def _bytes(value: Any) -> Any:
     return parse_bytes(value) if isinstance(value, str) else value
 
 
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
 """A size: a number of bytes, or text such as `128mb`."""
 
@@ -47,12 +51,21 @@ class VacuumPolicy(_Section):
     max_age_hours: Annotated[float, Field(gt=0)] = 168.0
 
 
+class ClusteringPolicy(_Section):
+    """By which columns rows are put into Z-order, and from which share of new bytes."""
+
+    enabled: bool = True
+    columns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_tuple)] = ()
+    min_new_fraction: Annotated[float, Field(ge=0, le=1)] = 0.2
+
+
 class MaintenancePolicy(_Section):
     """Everything that can be set for a table, for a pattern, or as a default."""
 
     compaction: CompactionPolicy = CompactionPolicy()
     checkpoint: CheckpointPolicy = CheckpointPolicy()
     vacuum: VacuumPolicy = VacuumPolicy()
+    clustering: ClusteringPolicy = ClusteringPolicy()
     schedule: str | None = None
 
     def rules(self) -> MaintenanceRules:
@@ -67,6 +80,8 @@ class MaintenancePolicy(_Section):
             vacuum_retention_hours=self.vacuum.retention_hours,
             vacuum_min_bytes=self.vacuum.min_bytes,
             vacuum_max_age_hours=self.vacuum.max_age_hours,
+            cluster_columns=self.clustering.columns if self.clustering.enabled else (),
+            cluster_min_new_fraction=self.clustering.min_new_fraction,
         )
 
 

@@ -12,6 +12,7 @@ from delta_core.maintenance.observe import MaintenanceRules
 from delta_core.policies.load import Policies
 from delta_core.policies.model import (
     CheckpointPolicy,
+    ClusteringPolicy,
     CompactionPolicy,
     MaintenancePolicy,
     VacuumPolicy,
@@ -52,6 +53,11 @@ class ResolvedPolicy:
     def vacuum(self) -> VacuumPolicy:
         """The vacuum section."""
         return self.policy.vacuum
+
+    @property
+    def clustering(self) -> ClusteringPolicy:
+        """The clustering section."""
+        return self.policy.clustering
 
     def rules(self) -> MaintenanceRules:
         """The policy in the form in which a `plan` job takes it."""

@@ -35,6 +35,8 @@ _PLAN_PARAMS: Final = {
                 "vacuum_retention_hours": {"type": ["number", "null"], "minimum": 0},
                 "vacuum_min_bytes": {"type": "integer", "minimum": 0},
                 "vacuum_max_age_hours": {"type": "number", "minimum": 0},
+                "cluster_columns": {"type": "array", "items": {"type": "string", "minLength": 1}},
+                "cluster_min_new_fraction": {"type": "number", "minimum": 0, "maximum": 1},
             },
             "description": "A resolved policy: when each verb is due.",
         },
@@ -60,7 +62,12 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
     """Facts, decisions, and the plans of the verbs that are due."""
     snapshot = context.require_snapshot()
     rules = MaintenanceRules.from_json(spec.params.get("rules") or {})
-    health = observe(snapshot, target_size_bytes=rules.compaction_target_size_bytes, clock=context.clock)
+    health = observe(
+        snapshot,
+        target_size_bytes=rules.compaction_target_size_bytes,
+        cluster_columns=rules.cluster_columns,
+        clock=context.clock,
+    )
     decisions = decide(health, rules)
     compaction = plan_compaction(snapshot, target_size_bytes=rules.compaction_target_size_bytes)
     output = {

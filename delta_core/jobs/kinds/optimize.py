@@ -1,14 +1,23 @@
-"""Kind `optimize`: put small files together."""
+"""Kind `optimize`: put small files together, or rows into Z-order."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from delta_core.errors import ConfigurationError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobMetrics, JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.clustering import ZOrderPlan, ZOrderResult, apply_z_order, plan_z_order
+from delta_core.maintenance.compaction import (
+    CompactionPlan,
+    CompactionResult,
+    apply_compaction,
+    plan_compaction,
+)
+from delta_core.snapshot.snapshot import Snapshot
 
 _PARAMS: Final = {
     "type": "object",
@@ -25,6 +34,24 @@ _PARAMS: Final = {
             "minimum": 1,
             "description": "Files below this are small; three quarters of the target when null.",
         },
+        "z_order_by": {
+            "type": ["array", "null"],
+            "items": {"type": "string", "minLength": 1},
+            "description": "Bring rows near each other in these columns into the same files; "
+            "null or empty puts small files together instead.",
+        },
+        "min_new_fraction": {
+            "type": ["number", "null"],
+            "minimum": 0,
+            "maximum": 1,
+            "description": "Z-order: leave a partition alone while a smaller share of its bytes is new.",
+        },
+        "full": {"type": "boolean", "description": "Z-order: rewrite what is in order too."},
+        "memory_limit_bytes": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "description": "Z-order: memory for rows; what needs more goes over disk.",
+        },
         "compression": {"enum": ["snappy", "zstd", "none"], "description": "Codec of the new files."},
         "dry_run": {"type": "boolean", "description": "Plan only."},
     },
@@ -35,25 +62,31 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     """Plan, then apply; nothing to do commits nothing."""
     snapshot = context.require_snapshot()
     params = spec.params
-    plan = plan_compaction(
-        snapshot,
-        predicate=params.get("predicate"),
-        target_size_bytes=params.get("target_size_bytes"),
-        min_file_size_bytes=params.get("min_file_size_bytes"),
-    )
-    context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=len(plan.bins))
+    columns = params.get("z_order_by")
+    _check_options(params, z_order=bool(columns))
+    plan: CompactionPlan | ZOrderPlan
+    if columns:
+        plan = plan_z_order(
+            snapshot,
+            columns,
+            predicate=params.get("predicate"),
+            target_size_bytes=params.get("target_size_bytes"),
+            min_new_fraction=params.get("min_new_fraction") or 0.0,
+            full=params.get("full", False),
+        )
+        bins = len(plan.groups)
+    else:
+        plan = plan_compaction(
+            snapshot,
+            predicate=params.get("predicate"),
+            target_size_bytes=params.get("target_size_bytes"),
+            min_file_size_bytes=params.get("min_file_size_bytes"),
+        )
+        bins = len(plan.bins)
+    context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if params.get("dry_run", False):
         return context.succeeded(spec, predicted=plan.predicted(), output={"plan": plan.to_json()})
-    result = apply_compaction(
-        snapshot,
-        plan,
-        executor=context.executor_for(spec, planned_bytes=plan.total_bytes),
-        properties=context.commit_properties(spec),
-        progress=context.reporter,
-        compression=params.get("compression", "snappy"),
-        observer=context.observer,
-        clock=context.clock,
-    )
+    result = _apply(snapshot, plan, spec, context)
     already = result.committed is not None and result.committed.already_applied
     figures = result.metrics
     return context.succeeded(
@@ -81,6 +114,51 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     )
 
 
+def _check_options(params: Mapping[str, Any], *, z_order: bool) -> None:
+    """Refuse options of the other way of optimizing, which would be ignored without a word."""
+    foreign = ("min_file_size_bytes",) if z_order else ("min_new_fraction", "full", "memory_limit_bytes")
+    given = [name for name in foreign if params.get(name)]
+    if given:
+        raise ConfigurationError(
+            f"{', '.join(given)} has no meaning {'with' if z_order else 'without'} z_order_by",
+            cause="Z-order rewrites whole partitions, compaction only small files",
+            fix="leave it out" if z_order else "name the columns in z_order_by, or leave it out",
+        )
+
+
+def _apply(
+    snapshot: Snapshot, plan: CompactionPlan | ZOrderPlan, spec: JobSpec, context: JobContext
+) -> CompactionResult | ZOrderResult:
+    compression = spec.params.get("compression", "snappy")
+    executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
+    properties = context.commit_properties(spec)
+    if isinstance(plan, ZOrderPlan):
+        return apply_z_order(
+            snapshot,
+            plan,
+            memory_limit_bytes=spec.params.get("memory_limit_bytes"),
+            executor=executor,
+            properties=properties,
+            progress=context.reporter,
+            compression=compression,
+            observer=context.observer,
+            clock=context.clock,
+        )
+    return apply_compaction(
+        snapshot,
+        plan,
+        executor=executor,
+        properties=properties,
+        progress=context.reporter,
+        compression=compression,
+        observer=context.observer,
+        clock=context.clock,
+    )
+
+
 OPTIMIZE: Final = JobKind(
-    name="optimize", run=run, help="Put small files together; no row changes.", params_schema=_PARAMS
+    name="optimize",
+    run=run,
+    help="Put small files together, or rows into Z-order; no row changes.",
+    params_schema=_PARAMS,
 )

@@ -24,6 +24,8 @@ class MaintenanceRules:
         vacuum_retention_hours: None: the table's, at least 168.
         vacuum_min_bytes: vacuum is due when at least this much has expired.
         vacuum_max_age_hours: or when the last one is this old and anything has expired.
+        cluster_columns: Z-order by these; empty: never.
+        cluster_min_new_fraction: Z-order is due when at least this share of the bytes is not in order.
     """
 
     compaction_enabled: bool = True
@@ -35,10 +37,12 @@ class MaintenanceRules:
     vacuum_retention_hours: float | None = None
     vacuum_min_bytes: int = 64 * _MIB
     vacuum_max_age_hours: float = 168.0
+    cluster_columns: tuple[str, ...] = ()
+    cluster_min_new_fraction: float = 0.2
 
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object."""
-        return asdict(self)
+        return {**asdict(self), "cluster_columns": list(self.cluster_columns)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -53,7 +57,7 @@ class MaintenanceRules:
             raise ConfigurationError(
                 f"there is no maintenance rule {', '.join(unknown)}", fix=f"known: {', '.join(sorted(known))}"
             )
-        return cls(**document)
+        return cls(**{**document, "cluster_columns": tuple(document.get("cluster_columns") or ())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,8 @@ class Decision:
     """Whether one verb is due.
 
     Attributes:
-        verb: `optimize`, `checkpoint` or `vacuum`: a job kind.
+        verb: `optimize`, `cluster`, `checkpoint` or `vacuum`: a job kind, except that `cluster` stands
+            for the kind `optimize` with these parameters.
         urgency: 1.0 is exactly due, 2.0 twice over the limit; 0.0 when switched off.
         reason: one sentence with the figures that decided.
         params: parameters for a job of the kind.
@@ -79,8 +84,17 @@ class Decision:
 
 
 def decide(health: TableHealth, rules: MaintenanceRules) -> tuple[Decision, ...]:
-    """A decision for each verb, the order in which they should run: optimize, checkpoint, vacuum."""
-    return (_optimize(health, rules), _checkpoint(health, rules), _vacuum(health, rules))
+    """A decision for each verb, in the order in which they should run.
+
+    That is optimize, cluster, checkpoint, vacuum. The health must have been observed for the rules' cluster
+    columns.
+    """
+    return (
+        _optimize(health, rules),
+        _cluster(health, rules),
+        _checkpoint(health, rules),
+        _vacuum(health, rules),
+    )
 
 
 def _optimize(health: TableHealth, rules: MaintenanceRules) -> Decision:
@@ -96,6 +110,24 @@ def _optimize(health: TableHealth, rules: MaintenanceRules) -> Decision:
     if rules.compaction_target_size_bytes is not None:
         params["target_size_bytes"] = rules.compaction_target_size_bytes
     return Decision(verb="optimize", due=due, urgency=round(found / limit, 3), reason=reason, params=params)
+
+
+def _cluster(health: TableHealth, rules: MaintenanceRules) -> Decision:
+    if not rules.cluster_columns:
+        return _off("cluster")
+    limit = rules.cluster_min_new_fraction
+    params: dict[str, Any] = {"z_order_by": list(rules.cluster_columns)}
+    if rules.compaction_target_size_bytes is not None:
+        params["target_size_bytes"] = rules.compaction_target_size_bytes
+    share = health.unclustered_bytes / health.total_bytes if health.total_bytes else 0.0
+    return Decision(
+        verb="cluster",
+        due=health.unclustered_bytes > 0 and share >= limit,
+        urgency=round(share / limit, 3) if limit else float(health.unclustered_bytes > 0),
+        reason=f"{share:.0%} of the bytes ({size(health.unclustered_bytes)}) are not in Z-order by "
+        f"{', '.join(rules.cluster_columns)}; that is due from {limit:.0%}",
+        params=params,
+    )
 
 
 def _checkpoint(health: TableHealth, rules: MaintenanceRules) -> Decision:

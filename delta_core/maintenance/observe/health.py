@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.log.listing import list_log
+from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -28,6 +30,8 @@ class TableHealth:
         commits_in_log: commit files that are there at all.
         tombstones, tombstone_bytes: removed files that the log still names.
         expired_tombstones, expired_tombstone_bytes: those whose retention has passed.
+        unclustered_files, unclustered_bytes: files that are not in Z-order by the columns asked about;
+            0 when none were.
         last_optimize_ms, last_vacuum_ms: from the newest 200 commits; None when not among them.
     """
 
@@ -55,6 +59,8 @@ class TableHealth:
     deleted_file_retention_ms: int
     last_optimize_ms: int | None
     last_vacuum_ms: int | None
+    unclustered_files: int = 0
+    unclustered_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The facts as a JSON object."""
@@ -62,13 +68,21 @@ class TableHealth:
 
 
 def observe(
-    snapshot: Snapshot, *, target_size_bytes: int | None = None, clock: Clock = SYSTEM_CLOCK
+    snapshot: Snapshot,
+    *,
+    target_size_bytes: int | None = None,
+    cluster_columns: Sequence[str] = (),
+    clock: Clock = SYSTEM_CLOCK,
 ) -> TableHealth:
     """Gather the facts. Reads no data file. Requests: one listing and up to 200 commits.
 
     Args:
         snapshot: the version to look at.
         target_size_bytes: what counts as full; `delta.targetFileSize` when None.
+        cluster_columns: count the files that are not in Z-order by these.
+
+    Raises:
+        ConfigurationError, SchemaError: the table cannot be put into Z-order by these columns.
     """
     target = target_size_bytes or snapshot.properties.target_file_size_bytes
     files = snapshot.files
@@ -82,6 +96,7 @@ def observe(
     expired = tombstones.filter(
         pc.less(pc.fill_null(tombstones["deletion_timestamp_ms"], 0), now_ms - retention_ms)
     )
+    unordered = _outside_order(snapshot, cluster_columns)
     segment = snapshot.segment
     listing = list_log(snapshot.store)
     entries = history(snapshot, limit=_HISTORY_LIMIT)
@@ -110,7 +125,18 @@ def observe(
         deleted_file_retention_ms=retention_ms,
         last_optimize_ms=_last(entries, ("OPTIMIZE",)),
         last_vacuum_ms=_last(entries, ("VACUUM END",)),
+        unclustered_files=int(unordered.sum()),
+        unclustered_bytes=int(sizes[unordered].sum()),
     )
+
+
+def _outside_order(snapshot: Snapshot, columns: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each live file whether it is out of the Z-order of the columns; nowhere when there are none."""
+    if not columns:
+        return np.zeros(snapshot.files.num_files, dtype=np.bool_)
+    names = [item.name for item in clustering_columns(snapshot, columns)]
+    tags = snapshot.files.to_table(["tags"])["tags"].to_pylist()
+    return np.array([cube_of(dict(item or ()), names) is None for item in tags], dtype=np.bool_)
 
 
 def _partition_groups(snapshot: Snapshot) -> np.ndarray[Any, np.dtype[np.int64]]:

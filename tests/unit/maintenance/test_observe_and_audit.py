@@ -10,8 +10,9 @@ import deltalake
 import pytest
 
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, SchemaError
 from delta_core.maintenance.audit import audit
+from delta_core.maintenance.clustering import apply_z_order, plan_z_order
 from delta_core.maintenance.compaction import apply_compaction, plan_compaction
 from delta_core.maintenance.observe import MaintenanceRules, TableHealth, decide, observe
 from delta_core.storage.local import LocalLogStore
@@ -83,14 +84,49 @@ def test_a_verb_that_is_off_is_never_due(health: TableHealth) -> None:
     assert {d.reason for d in decisions} == {"switched off by policy"}
 
 
+def test_z_order_is_due_by_the_share_of_bytes_outside_it(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table(commits=3)
+    rules = MaintenanceRules(cluster_columns=("id", "day"), cluster_min_new_fraction=0.5)
+
+    def decision() -> Any:
+        health = observe(helpers.snapshot_of(path), cluster_columns=("ID", "day"))
+        return next(d for d in decide(health, rules) if d.verb == "cluster")
+
+    first = decision()
+    assert (first.due, first.urgency, first.params) == (True, 2.0, {"z_order_by": ["id", "day"]})
+    assert "100% of the bytes" in first.reason
+    assert "id, day" in first.reason
+    snapshot = helpers.snapshot_of(path)
+    apply_z_order(snapshot, plan_z_order(snapshot, ["id", "day"]))
+    assert (decision().due, decision().urgency) == (False, 0.0)
+    deltalake.write_deltalake(str(path), helpers.rows(900, 5), mode="append")
+    some = decision()
+    assert some.urgency > 0
+    health = observe(helpers.snapshot_of(path), cluster_columns=("id", "day"))
+    assert health.unclustered_files == 1
+    assert some.due == (health.unclustered_bytes >= 0.5 * health.total_bytes)
+    other = observe(helpers.snapshot_of(path), cluster_columns=("day", "id"))
+    assert other.unclustered_bytes == other.total_bytes, "another order of columns is another Z-order"
+    sized = replace(rules, compaction_target_size_bytes=77)
+    assert decide(health, sized)[1].params["target_size_bytes"] == 77
+    with pytest.raises(SchemaError, match="no column 'nope'"):
+        observe(helpers.snapshot_of(path), cluster_columns=("nope",))
+
+
+def test_rules_with_columns_survive_json() -> None:
+    rules = MaintenanceRules(cluster_columns=("a", "b"), cluster_min_new_fraction=0.1)
+    assert MaintenanceRules.from_json(json.loads(json.dumps(rules.to_json()))) == rules
+
+
 def test_reasons_hold_the_figures_and_params_fit_the_job(health: TableHealth) -> None:
     rules = MaintenanceRules(
         compaction_min_small_files=2, compaction_target_size_bytes=99, vacuum_retention_hours=200
     )
-    optimize, checkpoint, vacuum = decide(health, rules)
+    optimize, cluster, checkpoint, vacuum = decide(health, rules)
     assert "4 of 4 files" in optimize.reason
     assert optimize.params == {"target_size_bytes": 99}
     assert optimize.urgency == 2.0
+    assert (cluster.verb, cluster.due, cluster.urgency) == ("cluster", False, 0.0)
     assert "there is no checkpoint" in checkpoint.reason
     assert vacuum.params == {"retention_hours": 200}
     assert MaintenanceRules.from_json(rules.to_json()) == rules

@@ -67,6 +67,23 @@ def test_all_tables_in_the_order_of_the_file_as_json() -> None:
     assert resolved[0].to_json()["rules"]["vacuum_retention_hours"] == 200
 
 
+def test_clustering_columns_reach_the_rules_unless_switched_off() -> None:
+    text = """
+defaults:
+  clustering: {min_new_fraction: 0.5}
+tables:
+  first: {uri: /a, clustering: {columns: [day, id]}}
+  second: {uri: /b, clustering: {columns: [day], enabled: false}}
+"""
+    on, off = resolve_all(policies(text))
+    assert on.clustering.columns == ("day", "id")
+    assert (on.rules().cluster_columns, on.rules().cluster_min_new_fraction) == (("day", "id"), 0.5)
+    assert off.rules().cluster_columns == ()
+    assert on.sources["clustering.columns"] == "tables.first"
+    with pytest.raises(ConfigurationError, match="min_new_fraction"):
+        policies("defaults: {clustering: {min_new_fraction: 2}}")
+
+
 def test_an_empty_file_says_nothing() -> None:
     assert policies("").table_names == ()
     assert policies("defaults:\ntables:\n").table_names == ()

@@ -1,0 +1,222 @@
+"""The Z-curve of some columns: range ids by quantiles, their bits interleaved.
+
+Each column's values are cut into ranges of about equal numbers of rows. A value's id is the number of
+quantiles that are not above it, so a frequent value takes as many ids as it takes rows and the first bit
+halves the rows, whatever the values are. Nulls come first and count among the rows; NaN comes last, alone.
+The bits of the ids are interleaved from the highest down, the first column before the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from delta_core.maintenance.clustering.values import NAN_IMAGE, PREFIX_BYTES, SortValues, Values, sort_values
+
+KEY_BITS: Final = 40
+"""Bits of a key; what is left of 64 holds a row's number while rows are sorted."""
+
+MAX_COLUMN_BITS: Final = 12
+"""Bits of one column's ids; 4,096 ranges are finer than the files that they end up in."""
+
+MIN_COLUMN_BITS: Final = 4
+"""With fewer a column would not shape the order any more."""
+
+MAX_COLUMNS: Final = KEY_BITS // MIN_COLUMN_BITS
+"""So many columns can be clustered by."""
+
+_TABLE_SPAN = 1 << 20
+
+Keys = npt.NDArray[np.uint64]
+
+
+def column_bits(columns: int) -> int:
+    """Bits of each column's range ids."""
+    return min(MAX_COLUMN_BITS, KEY_BITS // columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnRanges:
+    """One column's ranges.
+
+    Attributes:
+        name: as in the schema.
+        boundaries: ascending, distinct; a range begins at each of them.
+        ids: the id below the first boundary, then the id from each boundary on.
+        null_id: below all of `ids`.
+    """
+
+    name: str
+    boundaries: Values = field(hash=False, compare=False)
+    ids: npt.NDArray[np.int64] = field(hash=False, compare=False)
+    null_id: int
+
+    @property
+    def width(self) -> int:
+        """Bytes of a value that can matter; 0 for numbers."""
+        return 0 if self.boundaries.dtype == np.int64 else self.boundaries.dtype.itemsize
+
+    def to_json(self) -> dict[str, Any]:
+        """The ranges as a JSON object; bytes as hexadecimal text."""
+        numbers = self.boundaries.dtype == np.int64
+        return {
+            "name": self.name,
+            "kind": "integer" if numbers else "bytes",
+            "boundaries": [value if numbers else value.hex() for value in self.boundaries.tolist()],
+            "ids": self.ids.tolist(),
+            "null_id": self.null_id,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        if document["kind"] == "integer":
+            boundaries = np.array(document["boundaries"], np.int64)
+        else:
+            values = [bytes.fromhex(text) for text in document["boundaries"]]
+            boundaries = np.array(values, f"S{max((len(value) for value in values), default=1) or 1}")
+        return cls(
+            name=document["name"],
+            boundaries=boundaries,
+            ids=np.array(document["ids"], np.int64),
+            null_id=document["null_id"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A Z-curve: from a row's values to its key.
+
+    Attributes:
+        bits: of each column's ids.
+        columns: in the order of interleaving.
+    """
+
+    bits: int
+    columns: tuple[ColumnRanges, ...]
+
+    def keys(self, rows: pa.Table | pa.RecordBatch) -> Keys:
+        """The key of each row; the columns are found by name."""
+        return self.keys_of(
+            [sort_values(rows.column(item.name), width=item.width or PREFIX_BYTES) for item in self.columns]
+        )
+
+    def keys_of(self, columns: Sequence[SortValues]) -> Keys:
+        """The key of each row, from the columns in the curve's order."""
+        key: Keys = np.zeros(len(columns[0].values), np.uint64)
+        for coder, column in zip(self._coders, columns, strict=True):
+            key |= coder.codes(column)
+        return key
+
+    def to_json(self) -> dict[str, Any]:
+        """The curve as a JSON object."""
+        return {"bits": self.bits, "columns": [item.to_json() for item in self.columns]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        return cls(
+            bits=document["bits"],
+            columns=tuple(ColumnRanges.from_json(item) for item in document["columns"]),
+        )
+
+    @cached_property
+    def _coders(self) -> tuple[_Coder, ...]:
+        return tuple(
+            _Coder(item, _spread_bits(self.bits, index, len(self.columns)))
+            for index, item in enumerate(self.columns)
+        )
+
+
+def fit_curve(names: Sequence[str], columns: Sequence[SortValues], *, floating: Sequence[bool]) -> Curve:
+    """The curve whose ranges halve these rows, and with them the rows that they are a sample of.
+
+    Args:
+        names: the columns, at most `MAX_COLUMNS`.
+        columns: their values, of the same rows.
+        floating: for each column whether it holds floating-point numbers, whose NaN gets a range of its own.
+    """
+    bits = column_bits(len(names))
+    return Curve(
+        bits=bits,
+        columns=tuple(
+            _ranges(name, column, (1 << bits) - 2, has_nan=nan)
+            for name, column, nan in zip(names, columns, floating, strict=True)
+        ),
+    )
+
+
+def sorted_rows(keys: Keys) -> npt.NDArray[np.uint64]:
+    """The rows' numbers in the order of their keys; rows with one key keep their order."""
+    number_bits = max(1, int(len(keys) - 1).bit_length())
+    if KEY_BITS + number_bits > 64:
+        return np.argsort(keys, kind="stable").astype(np.uint64)
+    # Sorting values is several times faster than sorting positions.
+    packed = keys << np.uint64(number_bits)
+    packed |= np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    packed &= np.uint64((1 << number_bits) - 1)
+    return packed
+
+
+def _ranges(name: str, column: SortValues, quantiles: int, *, has_nan: bool) -> ColumnRanges:
+    values = column.values if column.nulls is None else column.values[~column.nulls]
+    total, nulls = len(column.values), len(column.values) - len(values)
+    count = quantiles - 1 if has_nan else quantiles
+    positions = np.arange(1, count + 1) * total // (count + 1) if total else np.zeros(0, np.int64)
+    null_id = int(np.count_nonzero(positions < nulls))
+    bounds = np.sort(values)[positions[null_id:] - nulls]
+    if bounds.dtype != np.int64:
+        # A value that differs from a boundary in zero bytes at its end alone is not below it.
+        longest = max((len(value) for value in bounds.tolist()), default=1)
+        bounds = bounds.astype(f"S{longest or 1}")
+    distinct, counts = np.unique(bounds, return_counts=True)
+    ids = 1 + null_id + np.concatenate([[0], np.cumsum(counts)])
+    if has_nan:
+        last = int(np.searchsorted(distinct, NAN_IMAGE))
+        distinct = np.append(distinct[:last], np.int64(NAN_IMAGE))
+        ids = np.append(ids[: last + 1], quantiles + 1)
+    return ColumnRanges(name=name, boundaries=distinct, ids=ids.astype(np.int64), null_id=null_id)
+
+
+def _spread_bits(bits: int, index: int, columns: int) -> Keys:
+    """For each id its bits at the places that they have in a key."""
+    ids = np.arange(1 << bits, dtype=np.uint64)
+    out: Keys = np.zeros(1 << bits, np.uint64)
+    for bit in range(bits):
+        place = bit * columns + (columns - 1 - index)
+        out |= ((ids >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
+    return out
+
+
+class _Coder:
+    """From one column's values to their part of the keys."""
+
+    def __init__(self, ranges: ColumnRanges, spread: Keys) -> None:
+        self._boundaries = ranges.boundaries
+        self._codes = spread[ranges.ids]
+        self._null_code = spread[ranges.null_id]
+        self._table: Keys | None = None
+        if ranges.boundaries.dtype == np.int64 and len(ranges.boundaries):
+            self._low, self._high = int(ranges.boundaries[0]) - 1, int(ranges.boundaries[-1])
+            if self._low >= -(2**63) and self._high - self._low <= _TABLE_SPAN:
+                # A look-up is several times faster than a search.
+                span = np.arange(self._low, self._high + 1, dtype=np.int64)
+                self._table = self._codes[np.searchsorted(ranges.boundaries, span, side="right")]
+
+    def codes(self, column: SortValues) -> Keys:
+        if self._table is not None:
+            places = np.clip(column.values, self._low, self._high)
+            places -= np.int64(self._low)
+            codes: Keys = self._table[places]
+        else:
+            codes = self._codes[np.searchsorted(self._boundaries, column.values, side="right")]
+        if column.nulls is not None:
+            codes[column.nulls] = self._null_code
+        return codes

@@ -1,0 +1,222 @@
+"""Z-order of files whose rows fit into memory: a task function, pure Arrow, importable on any worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from delta_core.execution.executor import JsonObject
+from delta_core.maintenance.clustering.curve import Curve, Keys, fit_curve, sorted_rows
+from delta_core.maintenance.clustering.sample import Sampler
+from delta_core.maintenance.clustering.values import SortValues, sort_values
+from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
+from delta_core.maintenance.rewriting.reading import fit, read_tables, readable
+from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
+
+ROWS_SHARE = 0.5
+"""How much of the memory the rows may take; the rest is for keys, what is being sorted and written."""
+
+_WINDOW_SHARE = 0.125
+_KEY_SLICE_ROWS = 1 << 20
+_READ_BYTES = 192 << 20
+
+
+def cluster_in_memory(task: JsonObject) -> JsonObject:
+    """Rewrite a group's files in Z-order, or say that its rows do not fit.
+
+    Args:
+        task: made by `in_memory_task`.
+
+    Returns:
+        `files` (what `write_file` returns, with the first and last key of each as `z_first` and `z_last`),
+        the `curve` as JSON and `rows`; or `too_large` alone, when nothing was written.
+
+    Raises:
+        MissingDataFileError: a file is not in the store.
+        InvalidTableError: a file cannot be read, or its types do not fit the table's.
+        VerificationError: rows were lost or gained on the way.
+    """
+    layout = FileLayout.from_task(task)
+    encoding = layout.encoding_of(task["paths"][0])
+    rows = _read(layout, encoding, task)
+    if rows is None:
+        return {"too_large": True}
+    names: Sequence[str] = task["columns"]
+    columns = [sort_values(rows.column(name)) for name in names]
+    sampler = Sampler([task["seed"]])
+    sampler.add(columns)
+    floating = [pa.types.is_floating(rows.schema.field(name).type) for name in names]
+    curve = fit_curve(names, sampler.columns(), floating=floating)
+    with ThreadPoolExecutor(task["threads"], thread_name_prefix="deltaward-sort") as pool:
+        slices = range(0, max(1, rows.num_rows), _KEY_SLICE_ROWS)
+        keys = np.concatenate(list(pool.map(partial(_keys, curve, columns), slices)))
+        columns.clear()
+        order = sorted_rows(keys)
+        group = _Group(layout=layout, encoding=encoding, task=task, rows=rows, order=order)
+        pieces = list(_pieces(keys, order, task["num_files"]))
+        ends = [(int(keys[order[a]]), int(keys[order[b - 1]])) if b > a else (0, 0) for a, b in pieces]
+        del keys
+        files = list(pool.map(group.write, range(len(pieces)), pieces))
+    return {
+        "files": [{**file, "z_first": a, "z_last": b} for file, (a, b) in zip(files, ends, strict=True)],
+        "curve": curve.to_json(),
+        "rows": rows.num_rows,
+    }
+
+
+def in_memory_task(
+    layout: Mapping[str, Any],
+    *,
+    paths: Sequence[str],
+    partition_values: Mapping[str, str | None],
+    columns: Sequence[str],
+    num_files: int,
+    seed: int,
+    memory_bytes: int,
+    threads: int,
+) -> dict[str, Any]:
+    """The task for `cluster_in_memory`; `paths` are store paths, `memory_bytes` is what it may take."""
+    return {
+        **layout,
+        "paths": list(paths),
+        "partition_values": dict(partition_values),
+        "columns": list(columns),
+        "num_files": num_files,
+        "seed": seed,
+        "memory_bytes": memory_bytes,
+        "threads": threads,
+    }
+
+
+def cut_points(keys_in_order: Keys, count: int) -> list[int]:
+    """Where to cut ordered keys into about equal parts, preferably between two different keys.
+
+    Rows of one key that are kept together can be skipped together. A cut moves by at most a quarter of a
+    part for that; a key with more rows than this is cut.
+    """
+    total = len(keys_in_order)
+    count = max(1, min(count, total))
+    points = [0]
+    slack = total // count // 4
+    for number in range(1, count):
+        wanted = total * number // count
+        key = keys_in_order[wanted]
+        before = int(np.searchsorted(keys_in_order, key, side="left"))
+        after = int(np.searchsorted(keys_in_order, key, side="right"))
+        best = min((before, after), key=lambda point: abs(point - wanted))
+        point = best if abs(best - wanted) <= slack else wanted
+        if points[-1] < point < total:
+            points.append(point)
+    return [*points, total]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    layout: FileLayout
+    encoding: Encoding
+    task: JsonObject
+    rows: pa.Table
+    order: npt.NDArray[np.uint64]
+
+    def write(self, sequence: int, piece: tuple[int, int]) -> dict[str, Any]:
+        """Write the rows at some places of the order as one file."""
+        start, end = piece
+        return write_file(
+            self.layout,
+            self.encoding,
+            self.task["partition_values"],
+            self._windows(start, end),
+            rows_expected=lambda: end - start,
+            sequence=sequence,
+        )
+
+    def _windows(self, start: int, end: int) -> Iterator[pa.Table]:
+        per_row = max(1.0, self.rows.nbytes / max(1, self.rows.num_rows))
+        memory = self.task["memory_bytes"] * _WINDOW_SHARE / self.task["threads"]
+        step = max(1, min(ROW_GROUP_ROWS, int(memory / per_row)))
+        for first in range(start, end, step):
+            yield self.rows.take(pa.array(self.order[first : min(first + step, end)]))
+
+
+def _pieces(keys: Keys, order: npt.NDArray[np.uint64], count: int) -> Iterator[tuple[int, int]]:
+    points = cut_points(keys[order], count)
+    return pairwise(points)
+
+
+def _keys(curve: Curve, columns: Sequence[SortValues], start: int) -> Keys:
+    part = slice(start, start + _KEY_SLICE_ROWS)
+    return curve.keys_of([column.take(part) for column in columns])
+
+
+def _read(layout: FileLayout, encoding: Encoding, task: JsonObject) -> pa.Table | None:
+    """All rows, each column in as few pieces as Arrow allows; None when they take too much memory."""
+    target = layout.file_schema(encoding)
+    limit = int(task["memory_bytes"] * ROWS_SHARE)
+    gauge = _Gauge(limit)
+    paths, threads = task["paths"], task["threads"]
+    step = max(1, -(-len(paths) // (4 * threads)))
+    parts = [paths[start : start + step] for start in range(0, len(paths), step)]
+
+    def read(some: Sequence[str]) -> list[pa.Table]:
+        tables = []
+        for path in some:
+            for table in read_tables(
+                layout.store, path, max_bytes=min(limit, _READ_BYTES), dictionaries=encoding.low_cardinality
+            ):
+                with readable(path):
+                    part = fit(table, target)
+                if not gauge.take(part.nbytes):
+                    return []
+                tables.append(part)
+        return tables
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltaward-read") as pool:
+        found = list(pool.map(read, parts))
+    if gauge.exceeded:
+        return None
+    pieces = [table for tables in found for table in tables]
+    del found
+    return _joined(pieces, target)
+
+
+class _Gauge:
+    """Adds up memory over threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._lock = threading.Lock()
+
+    @property
+    def exceeded(self) -> bool:
+        return self._left < 0
+
+    def take(self, size_bytes: int) -> bool:
+        with self._lock:
+            self._left -= size_bytes
+            return self._left >= 0
+
+
+def _joined(pieces: list[pa.Table], target: pa.Schema) -> pa.Table:
+    """The tables' rows column by column, so that at most one column is in memory twice."""
+    columns = [[table.column(index) for table in pieces] for index in range(len(target))]
+    pieces.clear()
+    joined = []
+    for index, item in enumerate(target):
+        parts = [chunk for column in columns[index] for chunk in column.chunks]
+        columns[index] = []
+        whole = pa.chunked_array(parts, item.type)
+        del parts
+        if pa.types.is_dictionary(item.type):
+            whole = whole.unify_dictionaries()
+        joined.append(whole.combine_chunks())
+        del whole
+    return pa.Table.from_arrays(joined, schema=target)

@@ -1,0 +1,251 @@
+"""Which files to put into Z-order. Pure: reads a snapshot, touches no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Self
+
+from delta_core.errors import ConfigurationError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.render import to_spark_sql
+from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
+from delta_core.maintenance.compaction.plan import partition_predicate
+from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.scan.partition_pruning import partition_mask
+from delta_core.snapshot.snapshot import Snapshot
+
+_KIND = "z_order"
+_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms", "tags"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringGroup:
+    """The files of one partition, whose rows are put in order together.
+
+    Attributes:
+        ordered_bytes: of the files that are in this order already, each within an earlier run.
+        cubes: how many runs made those.
+        num_files: new files.
+    """
+
+    partition_values: Mapping[str, str | None] = field(hash=False)
+    files: tuple[PlannedFile, ...]
+    ordered_files: int
+    ordered_bytes: int
+    cubes: int
+    num_files: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Sum of the files' sizes."""
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZOrderPlan:
+    """What a Z-order would do.
+
+    Attributes:
+        table_id: `metaData.id` of the table that the plan is for.
+        version: the version that it was made from.
+        predicate: Spark SQL over partition columns, or None for the whole table.
+        columns: as the schema spells them.
+        min_new_fraction: a partition is left alone while a smaller share of its bytes is out of order.
+        full: rewrite what is in order too.
+        considered_files: live files that match the predicate.
+        groups: the partitions to rewrite.
+    """
+
+    table_id: str
+    version: int
+    predicate: str | None
+    columns: tuple[str, ...]
+    target_size_bytes: int
+    min_new_fraction: float
+    full: bool
+    considered_files: int
+    groups: tuple[ClusteringGroup, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to do."""
+        return not self.groups
+
+    @property
+    def num_files(self) -> int:
+        """Files that would be rewritten."""
+        return sum(len(group.files) for group in self.groups)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that would be rewritten."""
+        return sum(group.size_bytes for group in self.groups)
+
+    def predicted(self) -> dict[str, int]:
+        """What the commit would show; the new files' bytes are taken to be those of the old ones."""
+        return {
+            "files_removed": self.num_files,
+            "files_added": sum(group.num_files for group in self.groups),
+            "bytes_removed": self.total_bytes,
+            "bytes_added": self.total_bytes,
+            "partitions": len(self.groups),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {
+            **plan_header(_KIND),
+            "table_id": self.table_id,
+            "version": self.version,
+            "predicate": self.predicate,
+            "columns": list(self.columns),
+            "target_size_bytes": self.target_size_bytes,
+            "min_new_fraction": self.min_new_fraction,
+            "full": self.full,
+            "considered_files": self.considered_files,
+            "predicted": self.predicted(),
+            "groups": [
+                {
+                    "partition_values": dict(group.partition_values),
+                    "files": [{"path": f.path, "size_bytes": f.size_bytes} for f in group.files],
+                    "ordered_files": group.ordered_files,
+                    "ordered_bytes": group.ordered_bytes,
+                    "cubes": group.cubes,
+                    "num_files": group.num_files,
+                }
+                for group in self.groups
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The plan that `to_json` wrote.
+
+        Raises:
+            MaintenanceError: it is not such a plan, or of a newer format.
+        """
+        check_plan_header(document, _KIND)
+        try:
+            return cls(
+                table_id=document["table_id"],
+                version=document["version"],
+                predicate=document["predicate"],
+                columns=tuple(document["columns"]),
+                target_size_bytes=document["target_size_bytes"],
+                min_new_fraction=document["min_new_fraction"],
+                full=document["full"],
+                considered_files=document["considered_files"],
+                groups=tuple(
+                    ClusteringGroup(
+                        partition_values=dict(item["partition_values"]),
+                        files=tuple(
+                            PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in item["files"]
+                        ),
+                        ordered_files=item["ordered_files"],
+                        ordered_bytes=item["ordered_bytes"],
+                        cubes=item["cubes"],
+                        num_files=item["num_files"],
+                    )
+                    for item in document["groups"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise malformed_plan(_KIND, error) from error
+
+
+def plan_z_order(
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    *,
+    predicate: Expression | str | None = None,
+    target_size_bytes: int | None = None,
+    min_new_fraction: float = 0.0,
+    full: bool = False,
+) -> ZOrderPlan:
+    """Choose the partitions whose rows are to be put into the Z-order of some columns.
+
+    A partition is rewritten whole when a file of it is not in this order and such files hold at least
+    `min_new_fraction` of its bytes. Which files are in order is read from their tags, so planning again
+    when nothing new came gives an empty plan.
+
+    Args:
+        snapshot: the version to plan for.
+        columns: to order by; each weighs the same.
+        predicate: over partition columns only.
+        target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
+        min_new_fraction: from 0 (rewrite as soon as anything is out of order) to 1.
+        full: rewrite every partition.
+
+    Raises:
+        ConfigurationError: what `clustering_columns` refuses, or a number that makes no sense.
+        SchemaError: a column does not exist or has no order.
+        ExpressionError: the predicate does not parse or names a column that is no partition column.
+        UnsupportedTableFeatureError: the table cannot be read.
+    """
+    snapshot.require_readable()
+    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
+    if target <= 0 or not 0 <= min_new_fraction <= 1:
+        raise ConfigurationError(
+            f"Z-order to files of {target} bytes from a share of {min_new_fraction} is not possible",
+            fix="give a positive target size, and a share of new bytes between 0 and 1",
+        )
+    names = tuple(item.name for item in clustering_columns(snapshot, columns))
+    condition = partition_predicate(snapshot, predicate)
+    live = snapshot.files
+    if condition is not None:
+        live = live.select(partition_mask(live, condition, snapshot.schema, snapshot.partition_columns))
+    rows = live.to_table(_COLUMNS).to_pylist()
+    groups = tuple(
+        group
+        for group in _groups(rows, snapshot.partition_columns, names, target)
+        if full or _needs_order(group, min_new_fraction)
+    )
+    return ZOrderPlan(
+        table_id=snapshot.metadata.id,
+        version=snapshot.version,
+        predicate=None if condition is None else to_spark_sql(condition),
+        columns=names,
+        target_size_bytes=target,
+        min_new_fraction=min_new_fraction,
+        full=full,
+        considered_files=len(rows),
+        groups=groups,
+    )
+
+
+def _needs_order(group: ClusteringGroup, min_new_fraction: float) -> bool:
+    new_files = len(group.files) - group.ordered_files
+    new_bytes = group.size_bytes - group.ordered_bytes
+    return new_files > 0 and new_bytes >= min_new_fraction * group.size_bytes
+
+
+def _groups(
+    rows: list[dict[str, Any]], partition_columns: Sequence[str], columns: Sequence[str], target: int
+) -> Iterator[ClusteringGroup]:
+    for row in rows:
+        values = dict(row["partition_values"] or ())
+        row["key"] = tuple(values.get(name) for name in partition_columns)
+        row["cube"] = cube_of(dict(row["tags"] or ()), columns)
+    # None sorts before every text.
+    rows.sort(
+        key=lambda row: (
+            tuple((value is not None, value or "") for value in row["key"]),
+            row["modification_time_ms"],
+            row["path"],
+        )
+    )
+    for key, members in groupby(rows, key=lambda row: row["key"]):
+        files = list(members)
+        ordered = [row for row in files if row["cube"] is not None]
+        size = sum(row["size_bytes"] for row in files)
+        yield ClusteringGroup(
+            partition_values=dict(zip(partition_columns, key, strict=True)),
+            files=tuple(PlannedFile(path=row["path"], size_bytes=row["size_bytes"]) for row in files),
+            ordered_files=len(ordered),
+            ordered_bytes=sum(row["size_bytes"] for row in ordered),
+            cubes=len({row["cube"] for row in ordered}),
+            num_files=max(1, -(-size // target)),
+        )
