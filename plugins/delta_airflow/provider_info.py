@@ -25,7 +25,10 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": _NAME,
                 "python-modules": [
                     f"delta_airflow.operators.{module}"
-                    for module in ("load", "optimize", "vacuum", "checkpoint", "restore", "job")
+                    for module in (
+                        *("load", "merge", "optimize", "vacuum", "checkpoint", "restore", "approval"),
+                        "job",
+                    )
                 ],
             }
         ],

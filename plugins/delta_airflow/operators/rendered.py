@@ -98,6 +98,23 @@ def as_json_object(name: str, value: object) -> dict[str, Any]:
     raise _invalid(name, value, "an object of JSON values")
 
 
+def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
+    """A list of mappings of JSON values, given as one or as JSON text; None gives an empty one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if _absent(value):
+        return []
+    try:
+        loaded = json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise _invalid(name, value, "a list of objects of JSON values") from error
+    if not isinstance(loaded, (list, tuple)):
+        raise _invalid(name, value, "a list of objects of JSON values")
+    return [as_json_object(f"{name}[{number}]", entry) for number, entry in enumerate(loaded)]
+
+
 def as_texts(name: str, value: object) -> list[str]:
     """A list of texts; None gives an empty one.
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from delta_airflow.hooks.settings import RunnerName
+from delta_airflow.operators.approval import approver_of
 from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_text
+from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_text, as_text
 from delta_core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DIFFS = frozenset({"files", "rows"})
 
 
 class DeltaRestoreOperator(DeltaTableOperator):
@@ -17,7 +23,16 @@ class DeltaRestoreOperator(DeltaTableOperator):
     Args:
         version: the version to restore; this or `timestamp` (templated).
         timestamp: ISO 8601; the version that was current then (templated).
-        dry_run: True only plans; the plan, with files and bytes, is in the result (templated).
+        dry_run: True only plans; the plan, with files and bytes, is in the result, and a text for people is
+            in the XCom under `markdown` (templated).
+        diff: `files`, or `rows` for the exact difference in rows, which reads the files that come and go
+            (templated).
+        sample_rows: with `rows`: how many lost and returned rows to show, at most and by default 20. They
+            stand in the result and, some of them, in the XCom (templated).
+        expected_version: fail when the table has newer versions than this one, the one that was planned for
+            (templated).
+        approval_task_id: an upstream approval; the task fails unless it was approved, and its approver goes
+            into the commit's provenance.
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -27,6 +42,9 @@ class DeltaRestoreOperator(DeltaTableOperator):
         "version",
         "timestamp",
         "plan_only",
+        "diff",
+        "sample_rows",
+        "expected_version",
     )
     default_runner: ClassVar[RunnerName | None] = RunnerName.INLINE
 
@@ -36,12 +54,31 @@ class DeltaRestoreOperator(DeltaTableOperator):
         version: int | str | None = None,
         timestamp: str | None = None,
         dry_run: bool | str = True,
+        diff: str = "files",
+        sample_rows: int | str | None = None,
+        expected_version: int | str | None = None,
+        approval_task_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.version = version
         self.timestamp = timestamp
         self.plan_only = dry_run
+        self.diff = diff
+        self.sample_rows = sample_rows
+        self.expected_version = expected_version
+        self.approval_task_id = approval_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the job, with the approver's name when there is an approval.
+
+        Raises:
+            AirflowFailException: there is none on record, or the job failed for good.
+            DeltaError: the job failed and may be retried.
+        """
+        if self.approval_task_id is not None:
+            self.approver = approver_of(context["ti"].xcom_pull(task_ids=self.approval_task_id))
+        return super().execute(context)
 
     def job_kind(self) -> str:
         return "restore"
@@ -55,7 +92,20 @@ class DeltaRestoreOperator(DeltaTableOperator):
                 cause="both are given" if version is not None else "neither is given",
             )
         target: dict[str, Any] = {"version": version} if version is not None else {"timestamp": timestamp}
-        return {**target, "dry_run": as_bool("dry_run", self.plan_only)}
+        params = {**target, "dry_run": as_bool("dry_run", self.plan_only)}
+        diff = as_text("diff", self.diff)
+        if diff not in DIFFS:
+            raise ConfigurationError(
+                f"There is no diff {diff!r}", fix=f"Use one of {', '.join(sorted(DIFFS))}"
+            )
+        if diff == "rows":
+            params["diff"] = diff
+            if (rows := as_optional_int("sample_rows", self.sample_rows, minimum=0)) is not None:
+                params["sample_rows"] = rows
+        expected = as_optional_int("expected_version", self.expected_version, minimum=0)
+        if expected is not None:
+            params["expected_version"] = expected
+        return params
 
     def commits(self) -> bool:
         return not as_bool("dry_run", self.plan_only)

@@ -12,6 +12,9 @@ from delta_core.jobs.job_result import JobResult
 MAX_PART_BYTES = 8 << 10
 """`predicted`, `actual` and `output` each go into XCom whole up to this size of their JSON text."""
 
+MAX_MARKDOWN_CHARACTERS = 8 << 10
+"""A text for people (`output["markdown"]`) goes into XCom up to this length, cut at the end of a line."""
+
 _MAX_WARNINGS = 5
 
 
@@ -30,11 +33,12 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
         "result_uri": result_uri,
     }
     shortened = []
-    for name, part in (
-        ("predicted", result.predicted),
-        ("actual", result.actual),
-        ("output", result.output),
-    ):
+    output = dict(result.output)
+    if isinstance(text := output.pop("markdown", None), str):
+        summary["markdown"], cut = bounded_markdown(text)
+        if cut:
+            shortened.append("markdown")
+    for name, part in (("predicted", result.predicted), ("actual", result.actual), ("output", output)):
         summary[name], cut = _small(part)
         if cut:
             shortened.append(name)
@@ -43,15 +47,32 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
     return summary
 
 
+def bounded_markdown(text: str, *, limit: int = MAX_MARKDOWN_CHARACTERS) -> tuple[str, bool]:
+    """The text, or as many of its first lines as fit, and whether it was cut. A code block is closed."""
+    if len(text) <= limit:
+        return text, False
+    kept = text[: max(0, text.rfind("\n", 0, limit))]
+    if sum(line.startswith("```") for line in kept.splitlines()) % 2:
+        kept += "\n```"
+    return f"{kept}\n\nThe text is longer; the whole of it is in the job's result.", True
+
+
 def _small(part: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """`part`, or when it is large only its numbers, flags and short texts."""
+    """`part`, or when it is large only its numbers, flags and short texts, its objects' among them."""
     if len(json.dumps(part)) <= MAX_PART_BYTES:
         return dict(part), False
-    scalars = {
+    scalars = _scalars(part)
+    for name, value in part.items():
+        if isinstance(value, Mapping) and (inner := _scalars(value)):
+            scalars[name] = inner
+    return (scalars if len(json.dumps(scalars)) <= MAX_PART_BYTES else {}), True
+
+
+def _scalars(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         name: value
         for name, value in part.items()
         if value is None
         or isinstance(value, (bool, int, float))
         or (isinstance(value, str) and len(value) < 200)
     }
-    return (scalars if len(json.dumps(scalars)) <= MAX_PART_BYTES else {}), True

@@ -1,0 +1,170 @@
+"""Merging rows into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.rendered import (
+    as_bool,
+    as_json_object,
+    as_json_objects,
+    as_optional_text,
+    as_text,
+)
+from delta_core.errors import ConfigurationError
+
+_ACTIONS: Final[Mapping[str, Mapping[str, str | None]]] = {
+    # Per kind of clause: its actions, each with the mapping that it needs.
+    "matched": {"update": "set", "update_all": None, "delete": None},
+    "not_matched": {"insert": "values", "insert_all": None},
+    "not_matched_by_source": {"update": "set", "delete": None},
+}
+
+
+class DeltaMergeOperator(DeltaTableOperator):
+    """Updates, deletes and inserts rows of a table by the rows of a source, in one commit.
+
+    Needs a runner with Spark. Clauses of a kind are tried in order, and the first whose condition holds is
+    applied; only the last one may be without a condition. Expressions are Spark SQL.
+
+    Args:
+        source: what to read: `format` (parquet or csv), `uris`, and where wanted `options`, `schema` and
+            `select`; or `format` delta with one URI and, where wanted, a `version` (templated).
+        on: when a row of the source matches one of the table, such as `t.id = s.id`; `t` is the table and
+            `s` the source unless other aliases are given (templated).
+        matched: clauses for rows that match: `action` is `update` (with `set`, a mapping of column to
+            expression), `update_all` or `delete`; `condition` where wanted (templated).
+        not_matched: clauses for rows of the source without a match: `action` is `insert` (with `values`) or
+            `insert_all` (templated).
+        not_matched_by_source: clauses for rows of the table without a match: `action` is `update` (with
+            `set`) or `delete` (templated).
+        contract: `columns` and `constraints` that each row of the source must satisfy (templated).
+        deduplicate: `keys` and `order_by`: of the source's rows with the same keys only the first is kept;
+            for events that arrive late, twice or out of order (templated).
+        merge_schema: adds columns that the table lacks (templated).
+        target_alias, source_alias: other names for `t` and `s` (templated).
+        kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
+    """
+
+    template_fields: Sequence[str] = (
+        *DeltaTableOperator.template_fields,
+        "source",
+        "on",
+        "matched",
+        "not_matched",
+        "not_matched_by_source",
+        "contract",
+        "deduplicate",
+        "merge_schema",
+        "target_alias",
+        "source_alias",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "source": "json",
+        "matched": "json",
+        "not_matched": "json",
+        "not_matched_by_source": "json",
+        "contract": "json",
+        "deduplicate": "json",
+    }
+
+    def __init__(
+        self,
+        *,
+        source: Mapping[str, Any] | str,
+        on: str,
+        matched: Sequence[Mapping[str, Any]] | str | None = None,
+        not_matched: Sequence[Mapping[str, Any]] | str | None = None,
+        not_matched_by_source: Sequence[Mapping[str, Any]] | str | None = None,
+        contract: Mapping[str, Any] | str | None = None,
+        deduplicate: Mapping[str, Any] | str | None = None,
+        merge_schema: bool | str = False,
+        target_alias: str | None = None,
+        source_alias: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.on = on
+        self.matched = matched
+        self.not_matched = not_matched
+        self.not_matched_by_source = not_matched_by_source
+        self.contract = contract
+        self.deduplicate = deduplicate
+        self.merge_schema = merge_schema
+        self.target_alias = target_alias
+        self.source_alias = source_alias
+
+    def job_kind(self) -> str:
+        return "merge"
+
+    def job_params(self) -> Mapping[str, Any]:
+        params: dict[str, Any] = {
+            "source": as_json_object("source", self.source),
+            "on": as_text("on", self.on),
+            "merge_schema": as_bool("merge_schema", self.merge_schema),
+        }
+        for kind in _ACTIONS:
+            if clauses := as_json_objects(kind, getattr(self, kind)):
+                _check_clauses(kind, clauses)
+                params[kind] = clauses
+        if not _ACTIONS.keys() & params.keys():
+            raise ConfigurationError(
+                "A merge needs at least one clause", fix=f"Give one of {', '.join(_ACTIONS)}"
+            )
+        for name in ("contract", "deduplicate"):
+            if (value := getattr(self, name)) is not None:
+                params[name] = as_json_object(name, value)
+        if "deduplicate" in params and not _is_names(params["deduplicate"].get("keys")):
+            raise ConfigurationError(
+                "The argument deduplicate names no keys", fix='Give {"keys": [...], "order_by": [...]}'
+            )
+        for name in ("target_alias", "source_alias"):
+            if alias := as_optional_text(name, getattr(self, name)):
+                params[name] = alias
+        return params
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, str) and v for v in value)
+
+
+def _check_clauses(kind: str, clauses: Sequence[Mapping[str, Any]]) -> None:
+    actions = _ACTIONS[kind]
+    for number, clause in enumerate(clauses):
+        at = f"{kind}[{number}]"
+        action = clause.get("action")
+        if not isinstance(action, str) or action not in actions:
+            raise ConfigurationError(
+                f"The clause {at} has the action {action!r}", fix=f"Use one of {', '.join(actions)}"
+            )
+        needed = actions[action]
+        known = {"action", "condition", *([needed] if needed else [])}
+        if unknown := sorted(clause.keys() - known):
+            raise ConfigurationError(
+                f"The clause {at} ({action}) has {', '.join(map(repr, unknown))}",
+                fix=f"Such a clause has {', '.join(sorted(known))}",
+            )
+        if needed and not _is_assignment(clause.get(needed)):
+            raise ConfigurationError(
+                f"The clause {at} ({action}) needs {needed!r}",
+                fix=f'Give it a mapping of column to expression, such as "{needed}": {{"price": "s.price"}}',
+            )
+        condition = clause.get("condition")
+        if condition is not None and not (isinstance(condition, str) and condition.strip()):
+            raise ConfigurationError(f"The condition of the clause {at} is no text", cause=f"{condition!r}")
+        if condition is None and number < len(clauses) - 1:
+            raise ConfigurationError(
+                f"The clause {at} has no condition, so the clauses after it would never be applied",
+                fix="Give it a condition, or put it last",
+            )
+
+
+def _is_assignment(value: object) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(text, str) and text.strip() for text in value.values())
+    )
