@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -125,5 +126,7 @@ def _check_statistics(table: pa.Table, stats: dict[str, Any], columns: list[str]
             assert all(low <= value[:32] for value in present)
             assert high is None or all(sortable(v, kind) <= high.encode() + b"\xff" for v in present)
         elif low is not None and pa.types.is_floating(kind):
-            # An infinite bound has no JSON form and is left out.
-            assert all(low <= value and (high is None or value <= high) for value in present)
+            # NaN lies above every number; it and an infinite bound have no JSON form and are left out.
+            numbers = [math.inf if math.isnan(value) else value for value in present]
+            assert all(low <= number for number in numbers)
+            assert high is None or all(number <= high for number in numbers)

@@ -329,10 +329,10 @@ print(json.dumps({"arrow": pa.default_memory_pool().max_memory(), "grown": grown
 
 
 def test_memory_stays_below_the_limit_for_a_table_of_five_times_as_much(tmp_path: Path) -> None:
-    path, limit = tmp_path / "large", 16 << 20
+    path, limit = tmp_path / "large", 22 << 20
     numbers = np.random.default_rng(3)
     size = 0
-    for _ in range(20):
+    for _ in range(24):
         rows = pa.table(
             {
                 "x": numbers.integers(0, 1 << 40, 50_000),
@@ -354,9 +354,9 @@ def test_memory_stays_below_the_limit_for_a_table_of_five_times_as_much(tmp_path
     )
     seen = json.loads(answer.stdout)
     assert seen["spilled"]
-    assert seen["rows"] == 1_000_000
+    assert seen["rows"] == 1_200_000
     assert seen["arrow"] <= limit
-    assert seen["grown"] <= 4 * limit, "buffers of the Parquet library and of numpy come on top"
+    assert seen["grown"] <= limit + (96 << 20), "numpy, the sample and the Parquet library come on top"
 
 
 def data_files(path: Path) -> set[str]:
