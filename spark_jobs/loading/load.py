@@ -25,16 +25,17 @@ from spark_jobs.loading.delta_source import resolve_progress
 from spark_jobs.loading.json_lines import NOT_AN_OBJECT
 from spark_jobs.loading.params import LoadParams, parse_params
 from spark_jobs.loading.shaping import deduplicated
-from spark_jobs.loading.source import read_source
+from spark_jobs.loading.source import read_source, watch_source
 from spark_jobs.loading.violations import Violation, find_violations, violations_error, without_rows
 from spark_jobs.quality.gate import GateContext, QualityGate
+from spark_jobs.quality.rejected import MistypedRows, divide_by_type
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, write_to
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 KIND = "load"
 
@@ -56,9 +57,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
     params = replace(params, source=resolve_progress(params.source, spec, context))
     shows_rows = params.contract.show_rows
     token = ViolationToken()
-    source = read_source(
-        _session(context), params.source, types=params.columns, token=token, show_rows=shows_rows
-    )
+    source, mistyped_rows = _read(params, context, token)
     batch = fit_to_contract(
         deduplicated(_session(context), source, params.deduplicate, table=context.snapshot),
         params.contract,
@@ -84,7 +83,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         show_rows=shows_rows,
     )
     context.reporter.emit("files.planned", total=len(params.source.uris))
-    gate = _gate(params, spec, context, request)
+    gate = _gate(params, spec, context, request, mistyped_rows)
     try:
         result = write_to(
             batch.frame,
@@ -167,8 +166,27 @@ def _violated(
     return context.failed(spec, error, output=output)
 
 
+def _read(
+    params: LoadParams, context: JobContext, token: ViolationToken
+) -> tuple[DataFrame, MistypedRows | None]:
+    """The source's rows; those with text of a wrong type apart, when they are to go to quarantine."""
+    spark, types = _session(context), params.columns
+    # Of a group it cannot be said which of its rows was wrong.
+    cast = params.source.format == "csv" and not params.source.group_by
+    if cast and params.quality is not None and params.quality.keeps_rejected:
+        watched = watch_source(spark, params.source, types=types)
+        if watched.casts:
+            return divide_by_type(watched.frame, casts=watched.casts, notes=watched.notes)
+    shows_rows = params.contract.show_rows
+    return read_source(spark, params.source, types=types, token=token, show_rows=shows_rows), None
+
+
 def _gate(
-    params: LoadParams, spec: JobSpec, context: JobContext, request: WriteRequest
+    params: LoadParams,
+    spec: JobSpec,
+    context: JobContext,
+    request: WriteRequest,
+    mistyped: MistypedRows | None,
 ) -> QualityGate | None:
     if params.quality is None:
         return None
@@ -186,6 +204,7 @@ def _gate(
             reporter=context.reporter,
             clock=context.clock,
         ),
+        mistyped=mistyped,
     )
 
 

@@ -25,8 +25,9 @@ from delta_core.storage.open import open_store
 from delta_core.transaction.idempotency import already_applied
 from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.pandas_engine import PANDAS_ROWS, evaluate_with_pandas
-from spark_jobs.quality.params import OnFailure, QualityEngine, QualityParams
+from spark_jobs.quality.params import QualityEngine, QualityParams
 from spark_jobs.quality.quarantine import BadRows, Quarantine, names_by_row
+from spark_jobs.quality.rejected import MistypedRows, RejectedRows
 from spark_jobs.quality.report import ReportUris, build_report, uris_of, write_report
 from spark_jobs.quality.spark_engine import evaluate_with_spark
 from spark_jobs.quality.staged import StagedFiles
@@ -83,22 +84,23 @@ class QualityGate:
     Attributes:
         output: the gate's part of the job's output, once there is a decision.
         reports: where the reports are, from then on.
+        rejected: takes the rows that break the contract, when they go to quarantine; None when such a
+            row fails the load.
     """
 
-    def __init__(self, params: QualityParams, context: GateContext) -> None:
+    def __init__(
+        self, params: QualityParams, context: GateContext, *, mistyped: MistypedRows | None = None
+    ) -> None:
         self._params = params
         self._context = context
+        self._mistyped = mistyped
         self._planned: tuple[PlannedExpectation, ...] = ()
         self._quarantine: Quarantine | None = None
         self._tries = 0
         self._put_aside = False
         self.output: dict[str, Any] = {}
         self.reports: ReportUris | None = None
-
-    @property
-    def keeps_rejected(self) -> bool:
-        """Whether rows that break the contract go to quarantine instead of failing the load."""
-        return self._params.on_failure is OnFailure.QUARANTINE
+        self.rejected = RejectedRows() if params.keeps_rejected else None
 
     def prepare(self, schema: StructType) -> None:
         """Check the suite and the quarantine table against rows of this schema. Writes nothing.
@@ -115,15 +117,11 @@ class QualityGate:
             storage_options=self._context.storage_options,
             clock=self._context.clock,
         )
-        if self.keeps_rejected:
+        if self.rejected is not None:
             self._quarantine.check()
 
-    def audit(self, staged: StagedFiles, rejected: Sequence[BadRows] = ()) -> StagedFiles | None:
+    def audit(self, staged: StagedFiles) -> StagedFiles | None:
         """Validate the staged rows and do what the policy says, up to the publishing commit.
-
-        Args:
-            staged: the files.
-            rejected: rows that were not staged, since they break the contract.
 
         Returns:
             The files to publish; None when another try has published the batch in the meantime.
@@ -136,13 +134,15 @@ class QualityGate:
         assert self._quarantine is not None  # prepare comes first
         reporter = self._context.reporter
         reporter.emit("quality.validating", rows=staged.rows, expectations=len(self._planned))
+        if self.rejected is not None and self._mistyped is not None:
+            self.rejected.add_mistyped(self._mistyped, staged.schema)
         engine, outcomes = self._evaluate(staged)
         require_evaluated(outcomes)
         verdict = decide(
             self._params,
             outcomes,
             staged_rows=staged.rows,
-            rejected_rows=sum(part.rows.num_rows for part in rejected),
+            rejected_rows=0 if self.rejected is None else self.rejected.rows,
             replaces_rows=self._context.replaces_rows,
         )
         reporter.emit("quality.validated", outcome=verdict.outcome.value, bad_rows=verdict.bad_rows)
@@ -151,7 +151,8 @@ class QualityGate:
             return None
         bad: list[BadRows] = []
         if verdict.outcome is GateOutcome.QUARANTINED:
-            bad = [*rejected, *_bad_rows(staged, verdict, outcomes)]
+            bad = [] if self.rejected is None else self.rejected.load()
+            bad += _bad_rows(staged, verdict, outcomes)
             staged = staged.without(verdict.bad_positions)
         reporter.emit("quarantine.before", rows=sum(part.rows.num_rows for part in bad))
         version = self._quarantine.replace_batch(
@@ -247,6 +248,7 @@ class QualityGate:
                 "max_bad_fraction": params.max_bad_fraction,
             },
             why=verdict.why,
+            rejected_rows=0 if self.rejected is None else self.rejected.rows,
             created_ms=context.clock.now_ms(),
         )
         self.output = output
@@ -254,6 +256,8 @@ class QualityGate:
 
     def _refusal(self, verdict: Verdict, outcomes: Sequence[ExpectationOutcome]) -> QualityGateError:
         failed = [outcome.name for outcome in outcomes if outcome.blocks]
+        if self.rejected is not None and self.rejected.rows:
+            failed.append("the contract")
         named = ", ".join(failed[:_NAMED_FAILURES])
         more = f" and {len(failed) - _NAMED_FAILURES} more" if len(failed) > _NAMED_FAILURES else ""
         least = "" if verdict.exact else "at least "

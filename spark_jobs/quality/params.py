@@ -136,6 +136,11 @@ class QualityParams:
     engine: QualityEngine = QualityEngine.AUTO
     samples: int = DEFAULT_SAMPLES
 
+    @property
+    def keeps_rejected(self) -> bool:
+        """Whether rows that break the contract go to quarantine instead of failing the load."""
+        return self.on_failure is OnFailure.QUARANTINE
+
 
 def parse_quality(value: Mapping[str, Any] | None) -> QualityParams | None:
     """Typed parameters from an object that fits `QUALITY_SCHEMA`; None for none.

@@ -37,6 +37,7 @@ def build_report(
     engine: str,
     policy: Mapping[str, Any],
     why: str,
+    rejected_rows: int,
     created_ms: int,
 ) -> dict[str, Any]:
     """The document; JSON values only.
@@ -46,6 +47,7 @@ def build_report(
         samples: unexpected values kept per expectation; with 0 nothing that was read from the data is
             kept, not even the extremes that a batch-level expectation has observed.
         policy: on_failure and the thresholds.
+        rejected_rows: bad rows that broke the contract, so that no expectation has seen them.
     """
     created = datetime.datetime.fromtimestamp(created_ms / 1000, datetime.UTC)
     return {
@@ -57,6 +59,7 @@ def build_report(
         "engine": engine,
         "policy": dict(policy),
         "why": why,
+        "rejectedRows": rejected_rows,
         **summary,
         "results": [_entry(outcome, samples) for outcome in outcomes],
     }

@@ -36,6 +36,7 @@ _FIGURES = (
     ("bad rows", "bad_rows"),
     ("published", "published_rows"),
     ("quarantined", "quarantined_rows"),
+    ("break the contract", "rejectedRows"),
     ("expectations", "expectations"),
 )
 

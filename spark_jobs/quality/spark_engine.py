@@ -17,15 +17,13 @@ from spark_jobs.quality.outcome import ExpectationOutcome, outcome_of, schema_ou
 from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
+from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS
 from spark_jobs.reader.data_files import DataFiles, data_files
 from spark_jobs.reader.native_scan import native_scan
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-MAX_COLLECTED_ROWS: Final = 1_000_000
-"""Row positions come to the driver only when all expectations together tell of at most so many."""
 
 POSITION: Final = "__deltaward_position"
 _FIRST = "__deltaward_first"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import reduce
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,9 @@ class GateOutcome(StrEnum):
     QUARANTINED = "quarantined"
     FAILED = "failed"
 
+
+MAX_COLLECTED_ROWS: Final = 1_000_000
+"""Bad rows are put aside only when no more than these, of either kind, pass through the driver."""
 
 NO_ROWS: Positions = np.empty(0, dtype=np.int64)
 
@@ -94,6 +98,8 @@ def decide(
         return verdict(GateOutcome.WARNED)
     if params.on_failure is OnFailure.FAIL:
         return verdict(GateOutcome.FAILED, "on_failure is 'fail'")
+    if rejected_rows > MAX_COLLECTED_ROWS:
+        return verdict(GateOutcome.FAILED, "more rows break the contract than can be put aside")
     whole = [outcome.name for outcome in blocking if outcome.rows is None]
     if whole:
         reason = "tells of too many rows to put aside" if uncollected else "is about the batch as a whole"

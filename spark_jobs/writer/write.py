@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_jobs.quality.gate import QualityGate
+    from spark_jobs.quality.rejected import RejectedRows
 
 JOB_KIND = "write"
 FOOTER_READERS = 8
@@ -181,19 +182,21 @@ def write_to(
     predicate = predicate_of(request, change.schema)
     if gate is not None:
         gate.prepare(change.schema)
-    written: StagedFiles | None = _write_rows(df, store, change, request, predicate, reporter)
-    assert written is not None
-    prefix = written.prefix
+    rejected = gate.rejected if gate is not None else None
     try:
-        if gate is not None:
-            written = gate.audit(written)
-        if written is None:
-            discard_prefix(store, prefix)
-            return _result(request, version_from, version_from, already=True)
+        staged = _write_rows(df, store, change, request, predicate, reporter=reporter, rejected=rejected)
+        written = _audited(gate, staged)
+    finally:
+        if rejected is not None:
+            rejected.release()
+    if written is None:
+        discard_prefix(store, staged.prefix)
+        return _result(request, version_from, version_from, already=True)
+    try:
         if before_commit is not None:
             before_commit()
     except BaseException:
-        discard_prefix(store, prefix)
+        discard_prefix(store, staged.prefix)
         if gate is not None:
             gate.retract()
         raise
@@ -234,6 +237,18 @@ def write_to(
     )
 
 
+def _audited(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | None:
+    """What the gate lets through; None when the load has been published by another try of it."""
+    if gate is None:
+        return staged
+    try:
+        return gate.audit(staged)
+    except BaseException:
+        discard_prefix(staged.store, staged.prefix)
+        gate.retract()
+        raise
+
+
 def write_checks(change: TableChange, request: WriteRequest, predicate: Expression | None) -> list[Check]:
     """Everything that each row must satisfy: the table's demands, the author's, the replaced range's.
 
@@ -257,14 +272,20 @@ def _write_rows(
     change: TableChange,
     request: WriteRequest,
     predicate: Expression | None,
+    *,
     reporter: ProgressReporter,
+    rejected: RejectedRows | None,
 ) -> StagedFiles:
     checks = write_checks(change, request, predicate)
     token = ViolationToken()
     # Spark would lay the files of two jobs with one prefix on top of each other; a retry is another job.
     prefix = str(uuid.uuid4())
     try:
-        frame = with_checks(conform_columns(df, change.schema), checks, token, show_rows=request.show_rows)
+        frame = conform_columns(df, change.schema)
+        if rejected is None:
+            frame = with_checks(frame, checks, token, show_rows=request.show_rows)
+        else:
+            frame = rejected.split(frame, checks)
         if change.partition_columns:
             frame = with_partition_texts(frame, change.schema, change.partition_columns)
     except Exception as error:
@@ -297,6 +318,8 @@ def _write_rows(
     except BaseException:
         discard_prefix(store, prefix)
         raise
+    if rejected is not None:
+        rejected.staged(rows)
     reporter.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
     return StagedFiles(
         store=store,
