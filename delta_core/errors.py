@@ -199,6 +199,12 @@ class ConstraintViolationError(DeltaError):
     code = "CONSTRAINT_VIOLATION"
 
 
+class MergeDuplicateMatchError(DeltaError):
+    """Several source rows match one target row; the message names some of their keys."""
+
+    code = "MERGE_DUPLICATE_MATCH"
+
+
 class ExpressionError(DeltaError):
     """A predicate or expression does not parse or does not fit the schema."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 _EXPORTS = {
     "ConnectServer": "spark_jobs.connect_server",
+    "DeltaTable": "spark_jobs.table",
     "SparkExecutor": "spark_jobs.spark_executor",
     "get_session": "spark_jobs.session",
     "last_commit": "spark_jobs.writer.commits",

@@ -7,6 +7,8 @@ executor is a `SparkExecutor`.
 from __future__ import annotations
 
 from delta_core.jobs.registry import JobKind, JobRegistry
+from spark_jobs.dml.job import MERGE_SCHEMA, run_merge
+from spark_jobs.dml.merge import KIND as MERGE_KIND
 from spark_jobs.loading.load import KIND, run_load
 from spark_jobs.loading.params import PARAMS_SCHEMA
 
@@ -18,7 +20,15 @@ LOAD = JobKind(
     needs_table=False,
 )
 
+MERGE = JobKind(
+    name=MERGE_KIND,
+    run=run_merge,
+    help="Update, delete and insert rows of a table by the rows of a source.",
+    params_schema=MERGE_SCHEMA,
+)
+
 
 def register(registry: JobRegistry) -> None:
     """Add our kinds; the entry-point group `deltaward.jobs` calls this."""
     registry.register(LOAD)
+    registry.register(MERGE)

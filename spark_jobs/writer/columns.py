@@ -36,13 +36,13 @@ def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
         column = fn.col(quoted(source.name))
         same = source.dataType.simpleString() == spark_field.dataType.simpleString()
         columns.append(
-            (column if same else _matched(column, source.dataType, spark_field.dataType)).alias(field.name)
+            (column if same else match_type(column, source.dataType, spark_field.dataType)).alias(field.name)
         )
     return frame.select(*columns)
 
 
-def _matched(column: Column, source: object, target: object) -> Column:
-    """`column` with the type `target`, struct fields found by name."""
+def match_type(column: Column, source: object, target: object) -> Column:
+    """`column`, of the type `source`, with the type `target`; struct fields are found by name."""
     from pyspark.sql import functions as fn
     from pyspark.sql import types as spark_types
 
@@ -54,14 +54,14 @@ def _matched(column: Column, source: object, target: object) -> Column:
             if found is None:
                 parts.append(fn.lit(None).cast(field.dataType).alias(field.name))
             else:
-                inner = _matched(column.getField(found.name), found.dataType, field.dataType)
+                inner = match_type(column.getField(found.name), found.dataType, field.dataType)
                 parts.append(inner.alias(field.name))
         return fn.when(column.isNotNull(), fn.struct(*parts))
     if isinstance(source, spark_types.ArrayType) and isinstance(target, spark_types.ArrayType):
-        return fn.transform(column, lambda item: _matched(item, source.elementType, target.elementType))
+        return fn.transform(column, lambda item: match_type(item, source.elementType, target.elementType))
     if isinstance(source, spark_types.MapType) and isinstance(target, spark_types.MapType):
-        keys = fn.transform_keys(column, lambda key, _: _matched(key, source.keyType, target.keyType))
-        return fn.transform_values(keys, lambda _, value: _matched(value, source.valueType, target.valueType))
+        keys = fn.transform_keys(column, lambda key, _: match_type(key, source.keyType, target.keyType))
+        return fn.transform_values(keys, lambda _, value: match_type(value, source.valueType, target.valueType))
     if isinstance(target, spark_types.DataType) and source != target:
         return column.cast(target)
     return column

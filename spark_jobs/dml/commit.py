@@ -1,0 +1,109 @@
+"""The commit of a MERGE: files out, files in, what was read, and the files deleted when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.actions import Action, AddFile
+from delta_core.clock import Clock
+from delta_core.dml.commit_files import REMOVED_COLUMNS
+from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.errors import DeltaError
+from delta_core.expressions.ast import TRUE, Expression
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import resolve_data_path
+from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
+from delta_core.transaction.discard import discard_files
+from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
+from delta_core.transaction.observer import TransactionObserver
+from delta_core.transaction.transaction import Transaction
+
+OPERATION = "MERGE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """What the commit does to the table and what that rests on.
+
+    Attributes:
+        removed: files (LIVE_FILE_SCHEMA) that go.
+        added: files that were written.
+        read: files (LIVE_FILE_SCHEMA) whose rows were looked at.
+        predicate: what every row satisfies that the outcome rests on.
+        definition: protocol and metadata actions.
+    """
+
+    removed: pa.Table
+    added: Sequence[AddFile]
+    read: pa.Table
+    predicate: Expression
+    definition: Sequence[Action]
+
+
+def commit_change(
+    snapshot: Snapshot,
+    change: RowChange,
+    *,
+    parameters: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    properties: CommitProperties,
+    observer: TransactionObserver,
+    clock: Clock,
+    known_at_ms: int,
+) -> Committed:
+    """Commit, or delete the written files and raise; they stay when the commit's fate is unknown.
+
+    Raises:
+        ConcurrentModificationError: another writer changed what was read.
+        CommitStateUnknownError: a commit may name the files.
+    """
+    try:
+        transaction = Transaction.begin(
+            snapshot,
+            operation=OPERATION,
+            operation_parameters=parameters,
+            properties=properties,
+            observer=observer,
+            clock=clock,
+            known_at_ms=known_at_ms,
+        )
+        transaction.read_predicate(None if change.predicate == TRUE else change.predicate)
+        transaction.read_files(change.read.column("path").to_pylist())
+        transaction.add(*change.definition)
+        removed = change.removed.select(REMOVED_COLUMNS)
+        transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms()))
+        transaction.add(*change.added)
+        transaction.set_metrics(metrics)
+        transaction.prepare()
+    except DeltaError as error:
+        # Nothing was sent to the log yet, so nothing there can name the files.
+        discard_files(snapshot.store, change.added, Rejected(error=error))
+        raise
+    result = commit_and_checkpoint(transaction)
+    if not isinstance(result, Committed):
+        discard_files(snapshot.store, change.added, result)
+    return raise_for_result(result)
+
+
+def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
+    """Rows in files, by their statistics; a file without any is asked for its footer."""
+    return sum(_rows_of(snapshot, add) for add in add_actions(files, data_change=True))
+
+
+def _rows_of(snapshot: Snapshot, add: AddFile) -> int:
+    known = num_records(add)
+    if known is not None:
+        return known
+    with snapshot.store.open_input(resolve_data_path(add.path, root_uri=snapshot.store.uri)) as source:
+        return int(pq.read_metadata(source).num_rows)
+
+
+def total_bytes(adds: Iterable[AddFile]) -> int:
+    """Size of written files."""
+    return sum(add.size_bytes for add in adds)

@@ -1,0 +1,405 @@
+"""MERGE into a table, copy-on-write: one commit that updates, deletes and inserts rows.
+
+Phase one joins the source with the key columns of the files that can match, and decides about every row.
+Phase two writes the touched files' rows and the new ones in one Spark job. Both read the same kept source.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.columns import disjunction
+from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.scan.scan import Scan
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.file_actions import num_records
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
+from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes
+from spark_jobs.dml.matching import Matches, find_matches
+from spark_jobs.dml.pruning import by_source_predicate, match_facts, target_predicate
+from spark_jobs.dml.rewrite import merged_rows
+from spark_jobs.dml.source import (
+    MergeSource,
+    Names,
+    as_column,
+    checked_columns,
+    find_alias,
+    fix_source,
+    require_deterministic,
+)
+from spark_jobs.dml.target import TargetFiles
+from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
+from spark_jobs.failures import ViolationToken, as_delta_error
+from spark_jobs.schema import to_spark
+from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
+from spark_jobs.writer.columns import with_partition_texts
+from spark_jobs.writer.commits import record_commit
+from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
+from spark_jobs.writer.footers import describe_files
+from spark_jobs.writer.write import FOOTER_READERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_core.actions import AddFile
+    from spark_jobs.dml.clauses import Sql
+
+KIND = "merge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRequest:
+    """What is merged how.
+
+    Attributes:
+        on: the condition; null is no match.
+        target_alias: what the condition and the clauses call the table.
+        source_alias: what they call the source; None takes the alias that the DataFrame has.
+        merge_schema: the source may bring columns that the table does not have.
+        source_checks: what every source row must satisfy.
+        show_rows: whether an error may show the row that it is about.
+    """
+
+    on: Sql
+    clauses: MergeClauses
+    target_alias: str = "t"
+    source_alias: str | None = None
+    merge_schema: bool = False
+    source_checks: Sequence[Check] = ()
+    show_rows: bool = True
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    compression: str = "snappy"
+    job_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Everything that is known before a data file is read."""
+
+    source_alias: str
+    change: TableChange
+    values: Assignments
+    match_predicate: Expression
+    read_predicate: Expression
+    source: MergeSource
+
+
+def merge_into(
+    frame: DataFrame,
+    snapshot: Snapshot,
+    request: MergeRequest,
+    *,
+    reporter: ProgressReporter = SILENT,
+    observer: TransactionObserver = NULL_OBSERVER,
+    before_commit: Callable[[], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> JobResult:
+    """Merge a DataFrame's rows into the newest version of a table.
+
+    `before_commit` may raise: then nothing is committed and the files are deleted.
+
+    Returns:
+        A successful result; `output["metrics"]` has the operation's metrics, named as in delta-spark.
+
+    Raises:
+        MergeDuplicateMatchError: several source rows match one target row, and it matters which.
+        SchemaMismatchError, ConstraintViolationError, ConfigurationError: nothing is left behind.
+        ConcurrentModificationError: another writer changed what the merge read; nothing is left behind.
+        CommitStateUnknownError: the files are kept, since a commit may name them.
+        JobFailedError: Spark failed.
+    """
+    began, known_at_ms = clock.monotonic_seconds(), clock.now_ms()
+    if already_applied(snapshot, request.properties.txn) is not None:
+        return _result(request, snapshot.version, snapshot.version, already=True)
+    _require_mergeable(snapshot, request.clauses)
+    names = Names()
+    plan = _plan(frame, snapshot, request, names, clock)
+    materialised = clock.monotonic_seconds()
+    spark = frame.sparkSession
+    candidates = TargetFiles.of(snapshot, Scan(snapshot, predicate=plan.read_predicate).files())
+    reporter.emit("rows.comparing", total=len(candidates), source_rows=plan.source.rows)
+    try:
+        matches = find_matches(
+            spark,
+            plan.source,
+            candidates,
+            on=request.on,
+            clauses=request.clauses,
+            match_predicate=plan.match_predicate,
+            target_alias=request.target_alias,
+            names=names,
+        )
+    except Exception as error:
+        raise as_delta_error(error, doing="looking for matches") from error
+    scanned = clock.monotonic_seconds()
+    touched = candidates.select(matches.touched)
+    reporter.emit("files.planned", total=len(touched), matches=matches.number)
+    prefix = str(uuid.uuid4())
+    try:
+        adds = _write(frame, snapshot, request, plan, touched, matches, names, prefix, reporter)
+    finally:
+        matches.pairs.unpersist()
+    try:
+        written = clock.monotonic_seconds()
+        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, adds)
+        metrics |= {
+            "materializeSourceTimeMs": _ms(materialised - began),
+            "scanTimeMs": _ms(scanned - materialised),
+            "rewriteTimeMs": _ms(written - scanned),
+            "executionTimeMs": _ms(written - began),
+        }
+        if before_commit is not None:
+            before_commit()
+    except BaseException:
+        discard_prefix(snapshot.store, prefix)
+        raise
+    reporter.emit("commit.before", files=len(adds), rows=metrics["numOutputRows"])
+    try:
+        committed = commit_change(
+            snapshot,
+            RowChange(
+                removed=touched.live,
+                added=adds,
+                read=candidates.live,
+                predicate=plan.read_predicate,
+                definition=plan.change.actions,
+            ),
+            parameters=merge_parameters(request.on, request.clauses),
+            metrics=metrics,
+            properties=request.properties,
+            observer=observer,
+            clock=clock,
+            known_at_ms=known_at_ms,
+        )
+    finally:
+        # The commit has deleted the files when, and only when, no version can name them.
+        remove_empty_directories(snapshot.store, prefix)
+    reporter.emit("commit.after", version=committed.version)
+    if committed.already_applied:
+        # The twin that won has its own files; these are nobody's.
+        discard_prefix(snapshot.store, prefix)
+        return _result(request, snapshot.version, committed.version, already=True)
+    record_commit(snapshot.store.uri, committed.version)
+    result = _result(request, snapshot.version, committed.version)
+    return replace(
+        result,
+        metrics=JobMetrics(
+            files_added=len(adds),
+            bytes_added=total_bytes(adds),
+            files_removed=len(touched),
+            bytes_removed=metrics["numTargetBytesRemoved"],
+            rows=metrics["numOutputRows"],
+            wall_seconds=round(clock.monotonic_seconds() - began, 6),
+        ),
+        output={"metrics": metrics},
+    )
+
+
+def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
+    """Refuse before any work what the commit would refuse after it."""
+    snapshot.require_readable(operation="merge into the table")
+    snapshot.require_writable(operation="merge into the table")
+    if snapshot.properties.append_only and not clauses.is_insert_only:
+        raise InvalidTableError(
+            "The table is append-only, so a merge can only insert rows.",
+            cause="The table property delta.appendOnly is true.",
+            fix="Leave out the clauses that update or delete, or set delta.appendOnly to false first.",
+        )
+
+
+def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Names, clock: Clock) -> _Plan:
+    """Check everything that can be checked without data, then read the source."""
+    clauses, target_alias = request.clauses, request.target_alias
+    schema = checked_columns(frame)
+    alias = request.source_alias
+    if alias is None:
+        texts = [sql_text(request.on), *clauses.texts()]
+        alias = find_alias(frame, texts, target_alias=target_alias) or f"{names.row}_source"
+    if alias.casefold() == target_alias.casefold():
+        raise ConfigurationError(
+            f"Table and source are both called {alias!r}.", fix="Give one of them another alias."
+        )
+    table = snapshot.schema
+    wanted = evolved_schema(table, schema, clauses) if request.merge_schema else table
+    change = plan_table_change(
+        snapshot,
+        data_schema=wanted,
+        definition=TableDefinition(merge_schema=request.merge_schema),
+        now_ms=clock.now_ms(),
+    )
+    values = assignments(
+        clauses,
+        table=change.schema,
+        source=schema,
+        source_alias=alias,
+        merge_schema=request.merge_schema,
+    )
+    empty = frame.sparkSession.createDataFrame([], to_spark(table)).alias(target_alias)
+    require_deterministic(empty, frame.alias(alias), as_column(request.on))
+    facts = match_facts(
+        sql_text(request.on),
+        target=table,
+        source=schema,
+        target_alias=target_alias,
+        source_alias=alias,
+        partition_columns=snapshot.partition_columns,
+    )
+    source = fix_source(
+        frame, schema=schema, alias=alias, facts=facts, names=names, checks=request.source_checks
+    )
+    match_predicate = target_predicate(facts, source.values, source_rows=source.rows, schema=table)
+    read_predicate = match_predicate
+    if clauses.not_matched_by_source:
+        changed = by_source_predicate(clauses.not_matched_by_source, target=table, target_alias=target_alias)
+        read_predicate = disjunction([match_predicate, changed])
+    return _Plan(
+        source_alias=alias,
+        change=change,
+        values=values,
+        match_predicate=match_predicate,
+        read_predicate=read_predicate,
+        source=source,
+    )
+
+
+def _write(
+    frame: DataFrame,
+    snapshot: Snapshot,
+    request: MergeRequest,
+    plan: _Plan,
+    touched: TargetFiles,
+    matches: Matches,
+    names: Names,
+    prefix: str,
+    reporter: ProgressReporter,
+) -> list[AddFile]:
+    """Write what the touched files become and what is inserted; the files' actions."""
+    store, change = snapshot.store, plan.change
+    token = ViolationToken()
+    checks = [
+        *table_checks(change.schema, change.configuration),
+        *partition_name_checks(change.schema, change.partition_columns),
+    ]
+    caster = Caster(token, first=len(checks))
+    try:
+        rows = merged_rows(
+            frame.sparkSession,
+            plan.source,
+            touched,
+            matches,
+            clauses=request.clauses,
+            values=plan.values,
+            schema=change.schema,
+            target_alias=request.target_alias,
+            names=names,
+            caster=caster,
+        )
+        if rows is None:
+            return []
+        rows = with_checks(rows, checks, token, show_rows=request.show_rows)
+        if change.partition_columns:
+            rows = with_partition_texts(rows, change.schema, change.partition_columns)
+    except DeltaError:
+        raise
+    except Exception as error:
+        raise as_delta_error(error, doing="resolving the clauses of the merge") from error
+    reporter.emit("data.writing", done=0, prefix=prefix)
+    files = write_files(
+        rows,
+        store=store,
+        prefix=prefix,
+        partition_columns=change.partition_columns,
+        compression=request.compression,
+        checks=[*checks, *caster.checks],
+        token=token,
+    )
+    reporter.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    try:
+        adds, _, empty = describe_files(
+            InlineExecutor(FOOTER_READERS),
+            files,
+            table_uri=store.uri,
+            prefix=prefix,
+            schema=change.schema,
+            partition_columns=change.partition_columns,
+            configuration=dict(change.configuration),
+        )
+        for path in empty:
+            store.delete(path)
+        # Spark's tasks do not flush what they write; a commit must not outlive its files in a power cut.
+        store.persist([file.path for file in files if file.path not in empty])
+    except BaseException:
+        discard_prefix(store, prefix)
+        raise
+    return adds
+
+
+def _metrics(
+    snapshot: Snapshot,
+    clauses: MergeClauses,
+    source: MergeSource,
+    touched: TargetFiles,
+    matches: Matches,
+    adds: Sequence[AddFile],
+) -> dict[str, int]:
+    """The operation's metrics by delta-spark's names; times are added by the caller."""
+
+    def rows(section: str, kind: str) -> int:
+        return matches.rows(section, getattr(clauses, section), kind)
+
+    updated, deleted = rows("matched", "update"), rows("matched", "delete")
+    updated_alone, deleted_alone = (
+        rows("not_matched_by_source", "update"),
+        rows("not_matched_by_source", "delete"),
+    )
+    before = count_rows(snapshot, touched.live)
+    output = sum(num_records(add) or 0 for add in adds)
+    kept = before - deleted - deleted_alone
+    return {
+        "numSourceRows": source.rows,
+        "numTargetRowsInserted": output - kept,
+        "numTargetRowsUpdated": updated + updated_alone,
+        "numTargetRowsMatchedUpdated": updated,
+        "numTargetRowsNotMatchedBySourceUpdated": updated_alone,
+        "numTargetRowsDeleted": deleted + deleted_alone,
+        "numTargetRowsMatchedDeleted": deleted,
+        "numTargetRowsNotMatchedBySourceDeleted": deleted_alone,
+        "numTargetRowsCopied": kept - updated - updated_alone,
+        "numOutputRows": output,
+        "numTargetFilesAdded": len(adds),
+        "numTargetFilesRemoved": len(touched),
+        "numTargetBytesAdded": total_bytes(adds),
+        "numTargetBytesRemoved": sum(touched.live.column("size_bytes").to_pylist()),
+        "numTargetChangeFilesAdded": 0,
+        "numTargetDeletionVectorsAdded": 0,
+        "numTargetDeletionVectorsRemoved": 0,
+        "numTargetDeletionVectorsUpdated": 0,
+    }
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _result(request: MergeRequest, version_from: int, version_to: int, *, already: bool = False) -> JobResult:
+    return JobResult(
+        job_id=request.job_id,
+        kind=KIND,
+        status=JobStatus.SUCCEEDED,
+        version_from=version_from,
+        version_to=version_to,
+        commits=() if already else (version_to,),
+        already_applied=already,
+    )

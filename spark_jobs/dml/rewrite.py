@@ -1,0 +1,247 @@
+"""The second phase of a MERGE: the rows of touched files as they become, and the inserted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_core.schema.types import StructType
+from spark_jobs.dml.clauses import MergeAction, MergeClauses
+from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
+from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
+from spark_jobs.dml.target import TargetFiles
+from spark_jobs.dml.values import Assignments, Caster, by_clause
+from spark_jobs.schema import to_spark
+from spark_jobs.writer.columns import match_type, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from spark_jobs.dml.clauses import Sql
+
+ROWS_PER_TASK = 500_000
+"""Inserted rows are gathered to tasks of about this many, so that few small files come of them."""
+
+
+_PLACE_BYTES = 120
+
+
+def merged_rows(
+    spark: SparkSession,
+    source: MergeSource,
+    touched: TargetFiles,
+    matches: Matches,
+    *,
+    clauses: MergeClauses,
+    values: Assignments,
+    schema: StructType,
+    target_alias: str,
+    names: Names,
+    caster: Caster,
+) -> DataFrame | None:
+    """Everything that is written: kept and changed rows of the touched files, then new rows.
+
+    None when no file is touched and there is no clause that inserts.
+    """
+    parts = []
+    if len(touched):
+        parts.append(
+            _rewritten(
+                spark,
+                source,
+                touched,
+                matches,
+                clauses=clauses,
+                values=values,
+                schema=schema,
+                target_alias=target_alias,
+                names=names,
+                caster=caster,
+            )
+        )
+    if clauses.not_matched:
+        parts.append(_inserted(source, matches, clauses, values, schema, names, caster))
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+
+def _rewritten(
+    spark: SparkSession,
+    source: MergeSource,
+    touched: TargetFiles,
+    matches: Matches,
+    *,
+    clauses: MergeClauses,
+    values: Assignments,
+    schema: StructType,
+    target_alias: str,
+    names: Names,
+    caster: Caster,
+) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    rows = touched.scan(spark, names)
+    # One number for each place makes the join a lookup of a long; the place itself guards against two
+    # places with one number.
+    key = fn.xxhash64(fn.col(names.file), fn.col(names.position))
+    rows = rows.withColumn(names.key, key).alias(target_alias)
+    same = (
+        (fn.col(names.key) == fn.col(f"{names.key}_s"))
+        & (fn.col(names.position) == fn.col(f"{names.position}_s"))
+        & (fn.col(names.file) == fn.col(f"{names.file}_s"))
+    )
+    by_source = clauses.not_matched_by_source
+    if by_source:
+        joined, by_source_values = _decided_by_source(
+            rows.join(_places(matches, clauses, names), same, "left"),
+            clauses,
+            values,
+            schema=schema,
+            names=names,
+            caster=caster,
+        )
+        if _updates(clauses):
+            there = _small(source.frame, _bytes(source, source.rows))
+            joined = joined.join(
+                there.alias(source.alias), fn.col(f"{names.row}_s") == fn.col(names.row), "left"
+            )
+    else:
+        changes = _changes(source, matches, clauses, names)
+        joined, by_source_values = rows.join(changes.alias(source.alias), same, "left"), []
+    every = [
+        *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
+        *zip([clause.action for clause in by_source], by_source_values, strict=True),
+    ]
+    action = fn.col(names.action)
+    deletes = [index for index, (kind, _) in enumerate(every) if kind is MergeAction.DELETE]
+    if deletes:
+        joined = joined.where(action.isNull() | ~action.isin(deletes))
+    columns = []
+    for field in schema:
+        kept = _kept_column(touched, field.name, schema, target_alias)
+        value = by_clause(action, joined, field, every, otherwise=kept, caster=caster)
+        columns.append(value.alias(field.name))
+    return joined.select(*columns)
+
+
+def _decided_by_source(
+    joined: DataFrame,
+    clauses: MergeClauses,
+    values: Assignments,
+    *,
+    schema: StructType,
+    names: Names,
+    caster: Caster,
+) -> tuple[DataFrame, list[Mapping[str, Sql]]]:
+    """The rows with the action and the values of the `not matched by source` clauses.
+
+    These may name the target's columns without its alias, so this comes before the source's columns do.
+    """
+    from pyspark.sql import functions as fn
+
+    first = len(clauses.matched)
+    alone = chosen_clause(clauses.not_matched_by_source) + fn.lit(first)
+    action = fn.when(fn.col(names.matched).isNull(), alone).otherwise(fn.col(names.action))
+    joined = joined.withColumn(names.action, action)
+    found: list[Mapping[str, Sql]] = []
+    for index, given in enumerate(values.not_matched_by_source, first):
+        kept: dict[str, Sql] = {}
+        for number, (name, value) in enumerate(given.items()):
+            field = schema.find(name)
+            assert field is not None
+            column = f"{names.action}_{index}_{number}"
+            wanted = fn.when(fn.col(names.action) == fn.lit(index), caster.value(joined, value, field))
+            joined = joined.withColumn(column, wanted)
+            kept[name] = quoted(column)
+        found.append(kept)
+    return joined, found
+
+
+def _places(matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
+    """One row for each matched place: its action and, where a clause needs it, its source row."""
+    from pyspark.sql import functions as fn
+
+    columns = _place_columns(names)
+    if _updates(clauses):
+        frame = matches.pairs.select(*columns, fn.col(names.row).alias(f"{names.row}_s"))
+    else:
+        # Several source rows may match a row that is deleted.
+        frame = matches.pairs.select(*columns).distinct()
+    return _small(frame, matches.number * _PLACE_BYTES)
+
+
+def _changes(source: MergeSource, matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
+    """One row for each place that changes: its action and, where a clause needs them, the source's values."""
+    from pyspark.sql import functions as fn
+
+    pairs = matches.pairs.where(fn.col(names.action).isNotNull())
+    if not _updates(clauses):
+        return _small(pairs.select(*_place_columns(names)).distinct(), matches.number * _PLACE_BYTES)
+    found = source.frame.join(_small(pairs, matches.number * _PLACE_BYTES), names.row, "inner")
+    changes = found.select(*_place_columns(names), *[fn.col(quoted(name)) for name in source.columns])
+    return _small(changes, matches.number * _PLACE_BYTES + _bytes(source, matches.number))
+
+
+def _place_columns(names: Names) -> list[Column]:
+    from pyspark.sql import functions as fn
+
+    return [
+        fn.xxhash64(names.file, names.position).alias(f"{names.key}_s"),
+        fn.col(names.file).alias(f"{names.file}_s"),
+        fn.col(names.position).alias(f"{names.position}_s"),
+        fn.col(names.action),
+        fn.lit(True).alias(names.matched),
+    ]
+
+
+def _updates(clauses: MergeClauses) -> bool:
+    return any(clause.action is not MergeAction.DELETE for clause in clauses.matched)
+
+
+def _bytes(source: MergeSource, rows: int) -> int:
+    return estimated_bytes(source.schema, source.columns, rows)
+
+
+def _small(frame: DataFrame, size_bytes: int) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    return fn.broadcast(frame) if size_bytes <= BROADCAST_BYTES else frame
+
+
+def _kept_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
+    """A column of a row that no clause changes; null where the table did not have it."""
+    from pyspark.sql import functions as fn
+
+    before, after = touched.schema.find(name), schema.find(name)
+    assert after is not None
+    wanted = to_spark(StructType((after,))).fields[0].dataType
+    if before is None:
+        return fn.lit(None).cast(wanted)
+    found = to_spark(StructType((before,))).fields[0].dataType
+    column = fn.col(f"{quoted(alias)}.{quoted(before.name)}")
+    return column if found == wanted else match_type(column, found, wanted)
+
+
+def _inserted(
+    source: MergeSource,
+    matches: Matches,
+    clauses: MergeClauses,
+    values: Assignments,
+    schema: StructType,
+    names: Names,
+    caster: Caster,
+) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    rows = unmatched_source(source, matches, clauses, names)
+    every = list(zip([c.action for c in clauses.not_matched], values.not_matched, strict=True))
+    columns = []
+    for field in schema:
+        absent = fn.lit(None).cast(to_spark(StructType((field,))).fields[0].dataType)
+        if len(every) == 1 and field.name in every[0][1]:
+            value = caster.value(rows, every[0][1][field.name], field)
+        else:
+            value = by_clause(fn.col(names.action), rows, field, every, otherwise=absent, caster=caster)
+        columns.append(value.alias(field.name))
+    return rows.select(*columns).coalesce(max(1, -(-source.rows // ROWS_PER_TASK)))

@@ -1,0 +1,202 @@
+"""The source of a MERGE, read once: what a second reading would give is not asked for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_core.errors import ConfigurationError, ConstraintViolationError, SchemaMismatchError
+from delta_core.expressions.render import to_spark_sql
+from delta_core.expressions.skipping import MAX_LISTED_VALUES
+from delta_core.schema.types import StructType
+from spark_jobs.dml.clauses import qualifiers
+from spark_jobs.dml.pruning import KeyEquality, KeyValues, MatchFacts, listed_values
+from spark_jobs.failures import ViolationToken, as_delta_error, violation
+from spark_jobs.schema import from_spark
+from spark_jobs.writer.checks import Check, with_checks
+from spark_jobs.writer.columns import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from spark_jobs.dml.clauses import Sql
+
+FEW_ROWS = 5_000
+"""Up to this many source rows the values of each key are listed, not only bounded."""
+
+_WIDTHS = {"string": 40, "binary": 100, "boolean": 1, "byte": 1, "short": 2, "integer": 4, "float": 4}
+
+
+def _marker(name: str) -> str:
+    return f"__deltaward_{name}_{uuid.uuid4().hex[:12]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Column names of one merge that no table and no source has."""
+
+    row: str = field(default_factory=lambda: _marker("row"))
+    file: str = field(default_factory=lambda: _marker("file"))
+    position: str = field(default_factory=lambda: _marker("position"))
+    key: str = field(default_factory=lambda: _marker("key"))
+    action: str = field(default_factory=lambda: _marker("action"))
+    matched: str = field(default_factory=lambda: _marker("matched"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSource:
+    """The source's rows, fixed.
+
+    Attributes:
+        frame: the rows under their alias, numbered in the column `names.row`.
+        alias: what clauses call the source.
+        columns: its columns' names, without the number.
+        schema: the same with types.
+        rows: how many.
+        values: for each equality of the condition, the values that the source has.
+    """
+
+    frame: DataFrame
+    alias: str
+    columns: tuple[str, ...]
+    schema: StructType
+    rows: int
+    values: tuple[KeyValues, ...]
+
+
+def find_alias(frame: DataFrame, texts: Sequence[str], *, target_alias: str) -> str | None:
+    """The name that `frame.alias(...)` gave, as far as the merge's texts use it.
+
+    A DataFrame does not tell its alias; that a name is one shows when all its columns can be had by it.
+    """
+    from pyspark.errors import PySparkException
+
+    for name in qualifiers(texts):
+        if name.casefold() == target_alias.casefold():
+            continue
+        try:
+            if frame.select(f"{quoted(name)}.*").columns == frame.columns:
+                return name
+        except PySparkException:
+            continue
+    return None
+
+
+def checked_columns(frame: DataFrame) -> StructType:
+    """The source's schema.
+
+    Raises:
+        SchemaMismatchError: two columns have one name.
+    """
+    names = [name.casefold() for name in frame.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaMismatchError(
+            f"The source has the column {twice[0]!r} twice.",
+            cause="Names match without case.",
+            fix="Drop or rename one of them.",
+        )
+    return from_spark(frame.schema)
+
+
+def fix_source(
+    frame: DataFrame,
+    *,
+    schema: StructType,
+    alias: str,
+    facts: MatchFacts,
+    names: Names,
+    checks: Sequence[Check] = (),
+) -> MergeSource:
+    """Read the source once, keep its rows on the executors, and look at its keys.
+
+    Every later step reads what is kept. A row that is lost with its executor fails the merge; it is not
+    computed anew, since a source that is read twice may answer twice.
+
+    Raises:
+        ConstraintViolationError: a row breaks a check.
+        JobFailedError: Spark failed.
+    """
+    from pyspark.sql import functions as fn
+
+    token = ViolationToken()
+    columns = tuple(frame.columns)
+    try:
+        guarded = with_checks(frame, checks, token)
+        numbered = guarded.withColumn(names.row, fn.monotonically_increasing_id())
+        kept = numbered.localCheckpoint(eager=True).alias(alias)
+        rows, values = _values(kept, facts.equalities)
+    except Exception as error:
+        found = token.find(error)
+        if found is not None:
+            raise _broken(checks[found[0]], found[1]) from None
+        raise as_delta_error(error, doing="reading the source of the merge") from error
+    return MergeSource(frame=kept, alias=alias, columns=columns, schema=schema, rows=rows, values=values)
+
+
+def _broken(check: Check, row: str) -> ConstraintViolationError:
+    return violation(check.name, check.text, row)
+
+
+def _values(frame: DataFrame, equalities: Sequence[KeyEquality]) -> tuple[int, tuple[KeyValues, ...]]:
+    from pyspark.sql import functions as fn
+
+    sides = [fn.expr(to_spark_sql(equality.source)) for equality in equalities]
+    wanted: list[Column] = [fn.count("*").alias("n")]
+    for index, side in enumerate(sides):
+        wanted += [fn.min(side).alias(f"low{index}"), fn.max(side).alias(f"high{index}")]
+    (row,) = frame.agg(*wanted).toArrow().to_pylist()
+    rows = int(row["n"])
+    few = frame.select(*_named(sides)).toArrow() if sides and 0 < rows <= FEW_ROWS else None
+    found: list[KeyValues] = []
+    for index, equality in enumerate(equalities):
+        listed: tuple[Any, ...] | None = None
+        if few is not None:
+            listed = listed_values(few.column(f"v{index}"))
+        elif rows and equality.lists:
+            # One more than can be listed, and one for null.
+            some = frame.select(sides[index].alias("v")).distinct().limit(MAX_LISTED_VALUES + 2)
+            listed = listed_values(some.toArrow().column("v"))
+        found.append(KeyValues(low=row[f"low{index}"], high=row[f"high{index}"], listed=listed))
+    return rows, tuple(found)
+
+
+def _named(sides: Sequence[Column]) -> list[Column]:
+    return [side.alias(f"v{index}") for index, side in enumerate(sides)]
+
+
+def estimated_bytes(schema: StructType, columns: Sequence[str], rows: int) -> int:
+    """About how much memory so many rows of some columns take."""
+    width = 16
+    for name in columns:
+        found = schema.find(name)
+        if found is not None:
+            width += _WIDTHS.get(str(found.data_type), 8 if "<" not in str(found.data_type) else 200)
+    return rows * width
+
+
+def require_deterministic(frame: DataFrame, other: DataFrame, on: Column) -> None:
+    """Refuse a condition whose value depends on when it is asked.
+
+    Raises:
+        ConfigurationError: Spark will not join by it, or it does not fit the columns.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        _ = frame.join(other, on).columns
+    except PySparkException as error:
+        raise ConfigurationError(
+            "The condition of the merge cannot be used.",
+            cause=str(error).splitlines()[0][:500],
+            fix="Name columns of the two sides, and no random or changing function.",
+        ) from error
+
+
+def as_column(value: Sql) -> Column:
+    """Text or column as a column."""
+    from pyspark.sql import functions as fn
+
+    return fn.expr(value) if isinstance(value, str) else value

@@ -1,0 +1,288 @@
+"""`spark_jobs.DeltaTable`: a table with the method names that delta-spark users know."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import delta_core
+from delta_core.actions import SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.jobs.job_result import JobResult
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
+from spark_jobs.dml.merge import MergeRequest, merge_into
+from spark_jobs.reader.read import read_snapshot, to_epoch_ms
+from spark_jobs.spark_executor import SparkExecutor
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs.dml.clauses import Sql
+
+
+class DeltaTable:
+    """A Delta table in a Spark session; every operation works on its newest version.
+
+    Make one with `DeltaTable.forPath`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        uri: str,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        alias: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._spark = spark
+        self._uri = uri
+        self._storage_options = storage_options
+        self._alias = alias
+        self._clock = clock
+
+    @classmethod
+    def forPath(  # noqa: N802 - the name that delta-spark gives it
+        cls, spark: SparkSession, uri: str, *, storage_options: Mapping[str, str] | None = None
+    ) -> DeltaTable:
+        """The table at a path.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        table = cls(spark, uri, storage_options=storage_options)
+        table._snapshot()
+        return table
+
+    @staticmethod
+    def isDeltaTable(spark: SparkSession, uri: str) -> bool:  # noqa: N802
+        """Whether there is a table at the path."""
+        return delta_core.DeltaTable.is_deltatable(uri)
+
+    def alias(self, name: str) -> DeltaTable:
+        """The same table under a name for the conditions and values of a merge."""
+        return DeltaTable(
+            self._spark, self._uri, storage_options=self._storage_options, alias=name, clock=self._clock
+        )
+
+    def toDF(self) -> DataFrame:  # noqa: N802
+        """The newest version's rows, under the alias when there is one."""
+        frame = read_snapshot(self._spark, self._snapshot())
+        return frame if self._alias is None else frame.alias(self._alias)
+
+    def merge(self, source: DataFrame, condition: Sql) -> DeltaMergeBuilder:
+        """Start a merge of a DataFrame's rows into the table.
+
+        Args:
+            source: the rows; give it an alias (`updates.alias("s")`) when names stand on both sides.
+            condition: when a source row matches a target row: Spark SQL, or a column of names.
+        """
+        return DeltaMergeBuilder(self, source, condition)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Start rewriting files; readers see the same rows throughout."""
+        return DeltaOptimizeBuilder(self)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Who did what, newest first, as a DataFrame."""
+        entries = self._core().history(limit)
+        rows = [
+            (
+                entry.version,
+                dt.datetime.fromtimestamp(entry.timestamp_ms / 1000, tz=dt.UTC),
+                entry.commit_info.operation,
+                dict(entry.commit_info.operation_parameters or {}),
+                dict(entry.commit_info.operation_metrics or {}),
+                entry.commit_info.user_metadata,
+                entry.commit_info.engine_info,
+            )
+            for entry in entries
+        ]
+        schema = (
+            "version bigint, timestamp timestamp, operation string, operationParameters map<string,string>, "
+            "operationMetrics map<string,string>, userMetadata string, engineInfo string"
+        )
+        return self._spark.createDataFrame(rows, schema)
+
+    def vacuum(self, retentionHours: float | None = None) -> list[str]:  # noqa: N803
+        """Delete files that no version within the retention needs.
+
+        Returns:
+            The paths that went, relative to the table.
+
+        Raises:
+            RetentionTooShortError: the retention could take files that readers or writers need.
+        """
+        return self._core().vacuum(retentionHours, dry_run=False, executor=SparkExecutor(self._spark))
+
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802
+        """Make the table what it was at a version, as a new version; the figures as a DataFrame."""
+        return self._restored(self._core().restore(version))
+
+    def restoreToTimestamp(self, timestamp: str | dt.datetime | int) -> DataFrame:  # noqa: N802
+        """Make the table what it was at a time (text without a zone is UTC), as a new version."""
+        return self._restored(self._core().restore(timestamp_ms=to_epoch_ms(timestamp)))
+
+    def _restored(self, plan: Any) -> DataFrame:
+        row = [(plan.target_version, len(plan.added), len(plan.removed))]
+        schema = "restored_version bigint, num_restored_files bigint, num_removed_files bigint"
+        return self._spark.createDataFrame(row, schema)
+
+    def _core(self) -> delta_core.DeltaTable:
+        return delta_core.DeltaTable(self._uri, storage_options=self._storage_options, clock=self._clock)
+
+    def _snapshot(self) -> Snapshot:
+        store = open_store(self._uri, storage_options=self._storage_options, clock=self._clock)
+        return Snapshot.load(store, clock=self._clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    matched: tuple[MergeClause, ...] = ()
+    not_matched: tuple[MergeClause, ...] = ()
+    not_matched_by_source: tuple[MergeClause, ...] = ()
+    merge_schema: bool = False
+    properties: CommitProperties = field(default=DEFAULT_COMMIT_PROPERTIES)
+
+
+class DeltaMergeBuilder:
+    """A merge in the making. Each method returns a builder with one clause more; `execute` runs it.
+
+    In each of the three lists the first clause whose condition is true decides about a row.
+    """
+
+    def __init__(
+        self, table: DeltaTable, source: DataFrame, condition: Sql, draft: _Draft | None = None
+    ) -> None:
+        self._table = table
+        self._source = source
+        self._condition = condition
+        self._draft = draft or _Draft()
+
+    def whenMatchedUpdate(  # noqa: N802
+        self, condition: Sql | None = None, set: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        """Set columns of matched rows; the others stay."""
+        return self._matched(MergeAction.UPDATE, condition, set)
+
+    def whenMatchedUpdateAll(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Set every column of matched rows to the source's column of the same name."""
+        return self._matched(MergeAction.UPDATE_ALL, condition)
+
+    def whenMatchedDelete(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Delete matched rows."""
+        return self._matched(MergeAction.DELETE, condition)
+
+    def whenNotMatchedInsert(  # noqa: N802
+        self, condition: Sql | None = None, values: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match; columns without a value are null."""
+        return self._not_matched(MergeAction.INSERT, condition, values)
+
+    def whenNotMatchedInsertAll(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Insert source rows without a match, every column by name."""
+        return self._not_matched(MergeAction.INSERT_ALL, condition)
+
+    def whenNotMatchedBySourceUpdate(  # noqa: N802
+        self, condition: Sql | None = None, set: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        """Set columns of target rows that no source row matches."""
+        return self._by_source(MergeAction.UPDATE, condition, set)
+
+    def whenNotMatchedBySourceDelete(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
+        """Delete target rows that no source row matches."""
+        return self._by_source(MergeAction.DELETE, condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
+        """Let the source bring columns that the table does not have."""
+        return self._with(merge_schema=True)
+
+    def withCommitProperties(  # noqa: N802
+        self, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None
+    ) -> DeltaMergeBuilder:
+        """Say more about the commit.
+
+        Args:
+            txn: (application id, version): when the table already has it, nothing is done.
+            user_metadata: stored with the commit.
+        """
+        key = None if txn is None else SetTransaction(app_id=txn[0], version=txn[1])
+        return self._with(properties=CommitProperties(user_metadata=user_metadata, txn=key))
+
+    def execute(self) -> JobResult:
+        """Run the merge as one commit.
+
+        Returns:
+            The result; `output["metrics"]` has the operation's metrics.
+
+        Raises:
+            DeltaError: see `spark_jobs.dml.merge.merge_into`; nothing of the merge is visible then.
+        """
+        draft = self._draft
+        clauses = MergeClauses(
+            matched=draft.matched,
+            not_matched=draft.not_matched,
+            not_matched_by_source=draft.not_matched_by_source,
+        )
+        request = MergeRequest(
+            on=self._condition,
+            clauses=clauses,
+            target_alias=self._table._alias or "target",
+            merge_schema=draft.merge_schema,
+            properties=draft.properties,
+        )
+        return merge_into(self._source, self._table._snapshot(), request, clock=self._table._clock)
+
+    def _matched(
+        self, action: MergeAction, condition: Sql | None, values: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        clause = MergeClause(action=action, condition=condition, values=values)
+        return self._with(matched=(*self._draft.matched, clause))
+
+    def _not_matched(
+        self, action: MergeAction, condition: Sql | None, values: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        clause = MergeClause(action=action, condition=condition, values=values)
+        return self._with(not_matched=(*self._draft.not_matched, clause))
+
+    def _by_source(
+        self, action: MergeAction, condition: Sql | None, values: Mapping[str, Sql] | None = None
+    ) -> DeltaMergeBuilder:
+        clause = MergeClause(action=action, condition=condition, values=values)
+        return self._with(not_matched_by_source=(*self._draft.not_matched_by_source, clause))
+
+    def _with(self, **changes: Any) -> DeltaMergeBuilder:
+        return DeltaMergeBuilder(self._table, self._source, self._condition, replace(self._draft, **changes))
+
+
+class DeltaOptimizeBuilder:
+    """Rewriting files of the whole table, or of the partitions that `where` names."""
+
+    def __init__(self, table: DeltaTable, predicate: str | None = None) -> None:
+        self._table = table
+        self._predicate = predicate
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803
+        """Only files of partitions for which this is true."""
+        return DeltaOptimizeBuilder(self._table, partitionFilter)
+
+    def executeCompaction(self) -> DataFrame:  # noqa: N802
+        """Put small files together; the metrics as a DataFrame of one row."""
+        core, executor = self._table._core(), SparkExecutor(self._table._spark)
+        return self._as_frame(core.optimize.compact(self._predicate, executor=executor))
+
+    def executeZOrderBy(self, *columns: str | Sequence[str]) -> DataFrame:  # noqa: N802
+        """Rewrite files so that rows with near values of these columns are in the same files."""
+        names = [name for given in columns for name in ([given] if isinstance(given, str) else given)]
+        core, executor = self._table._core(), SparkExecutor(self._table._spark)
+        return self._as_frame(core.optimize.z_order(names, predicate=self._predicate, executor=executor))
+
+    def _as_frame(self, metrics: Mapping[str, Any]) -> DataFrame:
+        row = [(self._table._uri, json.dumps(dict(metrics)))]
+        return self._table._spark.createDataFrame(row, "path string, metrics string")
