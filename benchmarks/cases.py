@@ -53,6 +53,14 @@ def _compact(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
     return timing
 
 
+def _z_order(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = data.clone(data.lineitem_table(cache, files=1000), scratch / "z-order")
+    timing = contestant.time("z_order", uri=str(table), columns=["l_shipdate", "l_partkey"])
+    if not 0 < int(timing.value) <= 8:
+        raise AssertionError(f"{contestant.engine} left {timing.value} files")
+    return timing
+
+
 def _write(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
     return contestant.time("write", source=str(data.lineitem(cache)), uri=str(scratch / "write"))
 
@@ -97,6 +105,20 @@ CASES = (
         peers=("deltalake", "delta_spark"),
         run=_compact,
         note="the same, task map on Spark local[2]",
+    ),
+    Case(
+        name="z-order-1000-files-inline",
+        ours="deltaward",
+        peers=("deltalake", "delta_spark"),
+        run=_z_order,
+        note="lineitem SF1 in 1,000 files by (l_shipdate, l_partkey), target 100 MiB, snappy",
+    ),
+    Case(
+        name="z-order-1000-files-spark",
+        ours="deltaward_spark",
+        peers=("deltalake", "delta_spark"),
+        run=_z_order,
+        note="the same over runs on disk, task maps on Spark local[2]",
     ),
     Case(
         name="write-inline",

@@ -56,6 +56,14 @@ def compact(uri: str) -> int:
     return len(spark.read.format("delta").load(uri).inputFiles())
 
 
+def z_order(uri: str, columns: list[str]) -> int:
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", 100 << 20)
+    # The files' statistics hold row counts alone.
+    spark.conf.set("spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled", "false")
+    spark.sql(f"OPTIMIZE delta.`{uri}` ZORDER BY ({', '.join(columns)})").collect()
+    return len(spark.read.format("delta").load(uri).inputFiles())
+
+
 def write(source: str, uri: str) -> int:
     spark.read.parquet(source).write.format("delta").save(uri)
     return 0

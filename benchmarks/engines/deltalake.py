@@ -33,6 +33,12 @@ def compact(uri: str) -> int:
     return len(table.file_uris())
 
 
+def z_order(uri: str, columns: list[str]) -> int:
+    table = DeltaTable(uri)
+    table.optimize.z_order(columns, target_size=100 << 20)
+    return len(table.file_uris())
+
+
 def write(source: str, uri: str) -> int:
     reader = pq.ParquetFile(source)
     batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))

@@ -40,6 +40,13 @@ def compact(uri: str) -> int:
     return len(table.file_uris())
 
 
+def z_order(uri: str, columns: list[str]) -> int:
+    """Z-order the whole table to files of 100 MiB."""
+    table = DeltaTable(uri)
+    table.optimize.z_order(columns, target_size_bytes=100 << 20)
+    return len(table.file_uris())
+
+
 def write(source: str, uri: str) -> int:
     """Write a Parquet file's rows as a new table, streamed."""
     reader = pq.ParquetFile(source)

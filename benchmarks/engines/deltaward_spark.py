@@ -35,3 +35,10 @@ def compact(uri: str) -> int:
     table = DeltaTable(uri)
     table.optimize.compact(executor=SparkExecutor(spark))
     return len(table.file_uris())
+
+
+def z_order(uri: str, columns: list[str]) -> int:
+    """Z-order with its task maps on Spark."""
+    table = DeltaTable(uri)
+    table.optimize.z_order(columns, target_size_bytes=100 << 20, executor=SparkExecutor(spark))
+    return len(table.file_uris())

@@ -112,6 +112,18 @@ def test_json_is_one_document_on_standard_output(table: str, command: str) -> No
         assert document
 
 
+def test_z_order_by_options(table: str) -> None:
+    options = ("--z-order", "id", "--memory-limit", "64mb", "--target-size", "1mb")
+    dry = call("optimize", table, *options, "--dry-run")
+    assert (dry.exit_code, dry.stdout[:21]) == (0, "would rewrite 4 files")
+    assert "rewrote 4 files" in call("optimize", table, *options).stdout
+    assert "nothing to do" in call("optimize", table, *options, "--min-new-fraction", "0.5").stdout
+    assert "rewrote 1 file" in call("optimize", table, "--z-order", "id", "--full").stdout
+    refused = call("optimize", table, "--full")
+    assert refused.exit_code != 0
+    assert "no meaning without z_order_by" in refused.stderr
+
+
 def test_a_dry_run_of_a_checkpoint_answers_and_writes_nothing(table: str) -> None:
     planned = result_from_json(call("checkpoint", table, "--dry-run", "--json").stdout)
     assert (planned.kind, planned.predicted, planned.actual) == ("checkpoint", {"version": 3}, {})
