@@ -1,22 +1,27 @@
 """Runs DAGs of a folder in this process and prints what came of them; started by test_docs.py.
 
-python docs_worker.py DAG_ID[=CONF_JSON]...
+python docs_worker.py DAG_ID[=CONF_JSON][@USER]...    where USER approves what the DAG asks
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 
 from airflow.dag_processing.dagbag import DagBag
+
+from tests.support.approvals import answering
 
 
 def main(arguments: list[str]) -> None:
     bag = DagBag()
     seen: dict[str, object] = {"import_errors": {str(k): str(v) for k, v in bag.import_errors.items()}}
     for argument in arguments:
-        dag_id, _, conf = argument.partition("=")
-        run = bag.dags[dag_id].test(run_conf=json.loads(conf) if conf else None)
+        wanted, _, user = argument.partition("@")
+        dag_id, _, conf = wanted.partition("=")
+        with answering(dag_id, option="Approve", user=user) if user else nullcontext():
+            run = bag.dags[dag_id].test(run_conf=json.loads(conf) if conf else None)
         seen[argument] = {
             "state": run.state.value,
             "xcoms": {

@@ -1,7 +1,8 @@
-"""Every example of docs/airflow.md, as a reader would use it: one file each in a DAG folder."""
+"""Every DAG that the documents show, as a reader would use it: one file each in a DAG folder."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -15,18 +16,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from airflow.sdk import DAG
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import EXTRA_NAMES
+from delta_airflow.operators.merge import DeltaMergeOperator
+from delta_airflow.operators.restore import DeltaRestoreOperator
 from tests.support.airflow import AirflowHome
-from tests.support.repository import ROOT, code_blocks
+from tests.support.repository import ROOT, CodeBlock, code_blocks, tracked_files
 
 DOCUMENT = "docs/airflow.md"
+DOCUMENTS = [
+    DOCUMENT,
+    *(str(p) for p in tracked_files() if p.match("docs/operators/*.md") or p.match("docs/dags/*.md")),
+]
 WORKER = ROOT / "tests" / "airflow" / "docs_worker.py"
 
 Runner = Callable[..., dict[str, Any]]
+
+
+def examples() -> list[CodeBlock]:
+    """Every block of Python in the documents."""
+    return [block for page in DOCUMENTS for block in code_blocks(page) if block.language == "python"]
 
 
 def connection() -> str:
@@ -43,10 +56,9 @@ def run_dags(airflow_home: AirflowHome, tmp_path: Path) -> Runner:
     """Puts the examples, with /data moved below tmp_path, into a DAG folder and runs some of them."""
     data = tmp_path / "data"
     data.mkdir()
-    for number, block in enumerate(code_blocks(DOCUMENT)):
-        if block.language == "python":
-            body = block.body.replace('"/data/', f'"{data}/')
-            (airflow_home.dags / f"example_{number}.py").write_text(body)
+    for number, block in enumerate(examples()):
+        body = block.body.replace('"/data/', f'"{data}/')
+        (airflow_home.dags / f"example_{number}.py").write_text(body)
 
     def run(*arguments: str) -> dict[str, Any]:
         moved = connection().replace("/var/lib/deltaward", str(tmp_path / "work")).replace("/data", str(data))
@@ -88,7 +100,9 @@ def test_the_examples_run(run_dags: Runner, tmp_path: Path) -> None:
     peer_write(str(orders), pa.table({"id": [1, 2]}), mode="append")
 
     rollback = 'flights_rollback={"version": 0, "dry_run": false}'
+    approved = 'flights_restore={"version": 0}@ann'
     runs = ["flights_upkeep", "observe_tables", "after_the_first_change", "flights_consumer", rollback]
+    runs.append(approved)
     seen = run_dags(*runs)
 
     assert {name: seen[name]["state"] for name in runs} == dict.fromkeys(runs, "success")
@@ -98,8 +112,54 @@ def test_the_examples_run(run_dags: Runner, tmp_path: Path) -> None:
     assert report == {flights.as_uri(): 1, orders.as_uri(): 1}
     assert seen["after_the_first_change"]["xcoms"]["changed[-1]"] == 3
     assert seen[rollback]["xcoms"]["restore[-1]"]["commits"] == [4]
+    plan = seen[approved]["xcoms"]["plan[-1]"]
+    assert "Nothing would change" in plan["markdown"]
     assert seen["spark_loaded"] is False
     assert PeerTable(str(flights)).to_pyarrow_table().column("month").to_pylist() == [1] * 4
+
+
+def test_each_example_stands_alone_and_says_what_its_merges_do() -> None:
+    """Arguments are checked when a task starts; here for the rendered example."""
+    merges = []
+    for block in examples():
+        names: dict[str, Any] = {}
+        exec(compile(block.body, "example", "exec"), names)
+        dags = [value for value in names.values() if isinstance(value, DAG)]
+        assert dags, block.body
+        merges += [task for dag in dags for task in dag.tasks if isinstance(task, DeltaMergeOperator)]
+    (merge,) = merges
+    merge.render_template_fields({"params": {"day": "2026-01-01"}})
+    params = merge.job_params()
+    assert params["source"]["uris"] == ["/data/changes/2026-01-01.parquet"]
+    assert [clause["action"] for clause in params["matched"]] == ["delete", "update"]
+
+
+def test_the_restore_page_lists_every_argument() -> None:
+    text = (ROOT / "docs" / "operators" / "restore.md").read_text()
+    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
+    arguments = set(inspect.signature(DeltaRestoreOperator.__init__).parameters) - {"self", "kwargs"}
+    assert listed == arguments
+
+
+def test_the_merge_page_lists_every_argument() -> None:
+    text = (ROOT / "docs" / "operators" / "merge.md").read_text()
+    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
+    arguments = set(inspect.signature(DeltaMergeOperator.__init__).parameters) - {"self", "kwargs"}
+    assert listed == arguments
+
+
+def test_the_rollback_page_shows_a_run_and_every_param_and_task() -> None:
+    path = ROOT / "docs" / "dags" / "table_rollback.md"
+    text = path.read_text()
+    (block,) = [b for b in code_blocks("docs/dags/table_rollback.md") if b.language == "json"]
+    conf = json.loads(block.body)
+    source = (ROOT / "dags" / "table_rollback.py").read_text()
+    params = set(re.findall(r'^        "(\w+)": Param\(', source, re.MULTILINE))
+    tasks = set(re.findall(r'task_id="(\w+)"', source)) | {"apply", "outcome"}
+    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
+    assert set(conf) <= params
+    assert params | tasks <= listed
+    assert "awaiting_input" in text
 
 
 @pytest.mark.spark

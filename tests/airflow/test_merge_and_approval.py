@@ -182,7 +182,10 @@ def test_a_waiver_without_the_deployments_leave_fails(
 
 def test_a_waiver_that_is_allowed_says_that_nobody_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(WAIVER_VARIABLE, "true")
-    assert approver_of(approval(waive="True").execute({})) == WAIVED
+    pushed: dict[str, Any] = {}
+    instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
+    result = approval(waive="True").execute({"ti": instance})  # type: ignore[typeddict-item]
+    assert approver_of(result) == approver_of(pushed["answer"]) == WAIVED
 
 
 # ------------------------------------------------------------ texts in XCom

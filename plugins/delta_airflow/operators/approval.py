@@ -27,7 +27,8 @@ class DeltaApprovalOperator(ApprovalOperator):
     """Airflow's ApprovalOperator with a time limit per run and, where the deployment allows it, a waiver.
 
     Nothing happens unless somebody says yes: without an answer in time the answer is Reject. `Reject` skips
-    the direct downstream tasks.
+    the direct downstream tasks. The answer, also a rejection, is in XCom under the key `answer`; as the
+    task's own result it stands there only when it was approved.
 
     Args:
         subject: the question in one line (templated).
@@ -70,22 +71,38 @@ class DeltaApprovalOperator(ApprovalOperator):
         except ConfigurationError as error:
             raise AirflowFailException(f"{error.code}: {error}") from error
         if waive:
-            return self._waived()
+            return self._waived(context)
         self.response_timeout = timedelta(hours=24 if hours is None else hours)
         return super().execute(context)
 
-    def _waived(self) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Take the answer; called by Airflow when there is one, or when the time for it is over."""
+        if "error" not in event:
+            # A rejection ends the task by an exception, after which it has no result.
+            context["ti"].xcom_push(
+                key="answer",
+                value={
+                    "chosen_options": list(event["chosen_options"]),
+                    "responded_by_user": _person(event.get("responded_by_user")),
+                },
+            )
+        return super().execute_complete(context, event)
+
+    def _waived(self, context: Context) -> dict[str, Any]:
         if os.environ.get(WAIVER_VARIABLE, "").strip().lower() != "true":
             raise AirflowFailException(
                 "The run waives the approval, which this deployment does not allow. Fix: start it without "
                 f"the waiver, or set {WAIVER_VARIABLE}=true in the environment of the workers"
             )
         self.log.warning("Nobody was asked: the run waives the approval, and the deployment allows that")
-        return {
-            "chosen_options": [self.APPROVE],
-            "params_input": {},
-            "responded_by_user": {"id": "", "name": WAIVED},
-        }
+        answer = {"chosen_options": [self.APPROVE], "responded_by_user": {"id": "", "name": WAIVED}}
+        context["ti"].xcom_push(key="answer", value=answer)
+        return {**answer, "params_input": {}}
+
+
+def _person(user: Any) -> dict[str, str] | None:
+    """Airflow gives a mapping or nothing."""
+    return {"id": str(user["id"]), "name": str(user["name"])} if isinstance(user, Mapping) else None
 
 
 def approver_of(answer: Any) -> str:
