@@ -68,6 +68,19 @@ def expectation_class(type_name: str) -> Any:
     return found
 
 
+def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
+    """An object of one of the library's classes.
+
+    Raises:
+        ValueError: wrong arguments, in the library's words.
+    """
+    with _quiet():
+        try:
+            return expectation(**kwargs)
+        except Exception as error:  # pydantic's and the library's own
+            raise ValueError(" ".join(str(error).split())) from error
+
+
 def is_row_level(expectation: type) -> bool:
     """Whether the expectation says of each row whether it meets it."""
     from great_expectations.expectations.expectation import (

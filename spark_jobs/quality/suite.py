@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import QualitySuiteError
 from delta_core.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructType
-from spark_jobs.quality.expectations_library import expectation_class, is_row_level, require_library
+from spark_jobs.quality.expectations_library import (
+    expectation_class,
+    is_row_level,
+    make_expectation,
+    require_library,
+)
 from spark_jobs.quality.params import ExpectationSpec, QualityParams
 from spark_jobs.quality.type_names import is_called, is_type_name
 
@@ -87,11 +92,11 @@ def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
     spec = replace(spec, kwargs=_with_canonical_columns(spec, schema))
     kwargs = _with_typed_values(spec, schema)
     try:
-        made = expectation(**kwargs)
-    except Exception as error:  # pydantic's and the library's own
+        made = make_expectation(expectation, kwargs)
+    except ValueError as error:
         raise QualitySuiteError(
             f"The expectation {spec.name} has wrong keyword arguments.",
-            cause=" ".join(str(error).split())[:500],
+            cause=str(error)[:500],
             fix=f"Its kwargs are {sorted(spec.kwargs)}; see the documentation of {spec.type}",
         ) from error
     if spec.type in TYPE_EXPECTATIONS:

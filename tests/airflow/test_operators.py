@@ -139,6 +139,28 @@ def test_a_large_output_is_cut_to_its_figures() -> None:
     assert len(json.dumps(value)) < 2000
 
 
+def test_a_gates_figures_stay_when_its_lists_are_cut() -> None:
+    gate = {
+        "outcome": "warned",
+        "bad_rows": 3,
+        "quarantine_uri": None,
+        "failed_expectations": ["e" * 50] * 500,
+    }
+    result = JobResult(job_id="j", kind="load", status=JobStatus.SUCCEEDED, output={"quality": gate})
+    value = summarize(result, result_uri="file:///r")
+    assert value["output"] == {"quality": {"outcome": "warned", "bad_rows": 3, "quarantine_uri": None}}
+    assert value["shortened"] == ["output"]
+
+
+def test_a_load_hands_its_suite_over_as_text_or_as_a_mapping(runner: RememberingRunner) -> None:
+    suite = {"name": "s", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"column": "a"}}]}
+    gate = {"suite": suite, "on_failure": "quarantine", "max_bad_fraction": 0.1}
+    for given in (gate, json.dumps(gate)):
+        assert spec_of(load(quality=given), runner).params["quality"] == gate
+    assert "quality" in DeltaLoadOperator.template_fields
+    assert "quality" not in spec_of(load(), runner).params
+
+
 def test_a_retry_has_the_same_key_and_another_job_id(runner: RememberingRunner) -> None:
     first = spec_of(load(), runner, try_number=1)
     second = spec_of(load(), runner, try_number=2)
@@ -181,6 +203,27 @@ def test_key_parts_cannot_run_into_each_other() -> None:
             ),
             "optimize",
             {"predicate": "month = 1", "target_size_bytes": 1024},
+            True,
+            RunnerName.INLINE,
+        ),
+        (
+            DeltaOptimizeOperator(task_id="t", table_uri="/t", z_order_by=["a", "b"], min_new_fraction="0.5"),
+            "optimize",
+            {"z_order_by": ["a", "b"], "min_new_fraction": 0.5},
+            True,
+            RunnerName.INLINE,
+        ),
+        (
+            DeltaOptimizeOperator(task_id="t", table_uri="/t", z_order_by="['a']"),
+            "optimize",
+            {"z_order_by": ["a"]},
+            True,
+            RunnerName.INLINE,
+        ),
+        (
+            DeltaOptimizeOperator(task_id="t", table_uri="/t", z_order_by="None"),
+            "optimize",
+            {},
             True,
             RunnerName.INLINE,
         ),
@@ -274,6 +317,7 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
         (lambda: load(replace_where="a = 1"), "replace_where"),
         (lambda: load(source="{"), "source"),
         (lambda: load(contract={"x": float("nan")}), "contract"),
+        (lambda: load(quality="[1]"), "quality"),
         (lambda: load(merge_schema="perhaps"), "merge_schema"),
         (lambda: load(partition_by="month"), "partition_by"),
         (lambda: load(table_uri=" "), "table_uri"),
@@ -287,6 +331,10 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version=1, timestamp="x"), "both"),
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version="1.5"), "version"),
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version=-1), "version"),
+        (
+            lambda: DeltaOptimizeOperator(task_id="t", table_uri="/t", z_order_by="a, b"),
+            "z_order_by",
+        ),
         (
             lambda: DeltaOptimizeOperator(task_id="t", table_uri="/t", target_size_bytes=0),
             "target_size_bytes",
