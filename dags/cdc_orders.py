@@ -1,0 +1,128 @@
+"""Keeps the table `orders` as a shop's database has it, from the changes that Debezium tells of.
+
+Changes come in micro-batches: late, out of order, twice. They are kept as they come in `orders_changes`; then
+a MERGE takes of each order the newest change that `orders` has not seen yet, by its place in the database's
+log (`lsn`). An older change never overwrites a newer one. A deleted order stays as a tombstone (`deleted`,
+with the lsn of its deletion), so that an older change that arrives later cannot bring it back; readers ask
+for `NOT deleted`.
+
+A run takes the micro-batches of its parameters; repeating one, or taking them in another order, changes
+nothing in the outcome.
+
+Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
+`deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pendulum
+import yaml
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from delta_airflow.assets import table_asset
+from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.operators.load import DeltaLoadOperator
+from delta_airflow.operators.merge import DeltaMergeOperator
+
+HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
+TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
+LANDING_ROOT = Path(os.environ.get("DELTAWARD_LANDING_ROOT") or HOME / "landing")
+CONFIG = Path(__file__).parent / "config"
+CHANGES, ORDERS = f"{TABLES_ROOT}/orders_changes", f"{TABLES_ROOT}/orders"
+BATCHES, CHANGES_IN_ALL = 12, 6_000
+
+
+def config(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((CONFIG / f"{name}.yaml").read_text())
+    return loaded
+
+
+@task(multiple_outputs=True)
+def land(params: Any = None) -> dict[str, Any]:
+    """Deliver the run's micro-batches as files."""
+    from orders_source import land as deliver
+
+    first, last, seed = params["first_batch"], params["last_batch"], params["seed"]
+    if last < first:
+        raise AirflowFailException("last_batch lies before first_batch")
+    directory = LANDING_ROOT / "orders" / f"{seed}-{first}-{last}"
+    landed = deliver(
+        range(first, last + 1),
+        changes_in_all=CHANGES_IN_ALL,
+        batches_in_all=BATCHES,
+        seed=seed,
+        directory=directory,
+    )
+    return {"uris": [directory.as_uri()], "work": f"{seed}-{first}-{last}", "changes": landed}
+
+
+@task
+def create_orders() -> None:
+    """Make the table from its contract when there is none yet: a MERGE needs one."""
+    from delta_core import DeltaTable
+    from delta_core.policies.contract import load_contract
+
+    columns = load_contract(CONFIG / "orders_contract.yaml").columns
+    if columns is not None and not DeltaTable.is_deltatable(ORDERS):
+        DeltaTable.create(ORDERS, columns)
+
+
+@dag(
+    schedule=None,
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    description="Apply a change stream to a table: late, repeated and deleted rows included",
+    doc_md=__doc__,
+    tags=["deltaward", "etl", "cdc"],
+    params={
+        "first_batch": Param(0, type="integer", minimum=0, maximum=BATCHES - 1),
+        "last_batch": Param(2, type="integer", minimum=0, maximum=BATCHES - 1),
+        "seed": Param(1, type="integer", minimum=0, description="The same seed gives the same stream"),
+    },
+)
+def cdc_orders() -> None:
+    landed = land()
+    append = DeltaLoadOperator(
+        task_id="append_changes",
+        table_uri=CHANGES,
+        source={"format": "json", "uris": landed["uris"]},
+        contract=config("orders_changes_contract"),
+        work_name="cdc/orders_changes {{ ti.xcom_pull(task_ids='land', key='work') }}",
+        multiple_outputs=True,
+        outlets=[table_asset(CHANGES, name="orders_changes")],
+    )
+    rule = config("orders_merge")
+    merge = DeltaMergeOperator(
+        task_id="merge_orders",
+        table_uri=ORDERS,
+        source={
+            "format": "delta",
+            "uris": [CHANGES],
+            "version": append.output["version_to"],
+            "changes_since": "recorded",
+            "select": rule.pop("select"),
+        },
+        contract=config("orders_contract"),
+        work_name="cdc/orders",
+        work_version=append.output["version_to"],
+        multiple_outputs=True,
+        outlets=[table_asset(ORDERS, name="orders")],
+        **rule,
+    )
+    verify = DeltaJobOperator(
+        task_id="verify_orders",
+        table_uri=ORDERS,
+        kind="verify",
+        runner="inline",
+        job_parameters={"version_to": merge.output["version_to"]},
+    )
+    [append, create_orders()] >> merge >> verify
+
+
+cdc_orders()
