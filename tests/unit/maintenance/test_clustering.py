@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -357,6 +359,28 @@ def test_memory_stays_below_the_limit_for_a_table_of_five_times_as_much(tmp_path
     assert seen["rows"] == 1_200_000
     assert seen["arrow"] <= limit
     assert seen["grown"] <= limit + (96 << 20), "numpy, the sample and the Parquet library come on top"
+
+
+def test_the_example_in_the_documentation_runs() -> None:
+    text = (ROOT / "docs" / "clustering.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    subprocess.run([sys.executable, "-c", example], check=True, cwd=ROOT)
+
+
+@pytest.mark.extra
+@pytest.mark.spark
+def test_rows_and_skipping_hold_against_delta_sparks(tmp_path: Path, seed: str) -> None:
+    program = [sys.executable, "benchmarks/soak/z_order.py", "--cases", "0", "--lock-step", "3"]
+    answer = subprocess.run(
+        [*program, "--seed", seed, "--output", str(tmp_path / "out.json")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+    )
+    assert answer.returncode == 0, answer.stderr[-4000:]
+    assert json.loads((tmp_path / "out.json").read_text())["against_delta_spark"]["passed"] == 3
 
 
 def data_files(path: Path) -> set[str]:
