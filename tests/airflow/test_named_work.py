@@ -42,8 +42,16 @@ def test_a_delivery_has_the_number_that_a_template_renders() -> None:
 
 
 @pytest.mark.usefixtures("airflow_connection")
-@pytest.mark.parametrize("arguments", [{"work_version": 3}, {"work_name": "w", "work_version": "-1"}])
-def test_a_number_without_a_name_or_below_zero_is_refused(arguments: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"work_version": 3},
+        {"work_name": "w", "work_version": "-1"},
+        {"work_name": "w", "work_version": ""},
+        {"work_name": "w", "work_version": "None"},
+    ],
+)
+def test_a_number_without_a_name_below_zero_or_empty_is_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="work_version"):
         spec_of(**arguments)
 

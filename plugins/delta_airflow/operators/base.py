@@ -144,7 +144,12 @@ class DeltaTableOperator(BaseOperator):
             id=as_optional_text("table_id", self.table_id),
         )
         name = as_optional_text("work_name", self.work_name)
-        version = as_optional_int("work_version", self.work_version, minimum=0) or 0
+        version = as_optional_int("work_version", self.work_version, minimum=0)
+        if version is None:
+            # Taking it for 0 would fence off every delivery but the first, in silence.
+            raise ConfigurationError(
+                "The work_version is empty after rendering", fix="Give a whole number, or leave it out"
+            )
         if version and name is None:
             raise ConfigurationError(
                 "A work_version is given without a work_name",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from delta_core.errors import ConfigurationError
 from delta_core.policies.contract import (
@@ -17,7 +18,9 @@ from delta_core.policies.contract import (
     parse_contract,
     schema_of_columns,
 )
+from delta_core.policies.drift import Change
 from delta_core.schema.types import ArrayType, DecimalType, StructField, StructType
+from tests.support.repository import ROOT, code_blocks
 
 TEXT = """
 columns:
@@ -107,3 +110,14 @@ def test_a_file_that_is_no_yaml_mapping_is_refused(tmp_path: Path, text: str) ->
         load_contract(path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_contract(tmp_path / "none.yaml")
+
+
+def test_the_page_shows_a_contract_that_is_valid_and_names_every_key() -> None:
+    text = (ROOT / "docs" / "contracts.md").read_text()
+    (shown,) = [block for block in code_blocks("docs/contracts.md") if block.language == "yaml"]
+    contract = parse_contract(yaml.safe_load(shown.body))
+    assert contract.columns is not None
+    assert contract.rules.missing_columns is MissingColumns.NULL
+    keys = [*yaml.safe_load(shown.body), *(f"evolution.{key}" for key in Evolution.__dataclass_fields__)]
+    assert [key for key in keys if key != "evolution" and f"| `{key}` |" not in text] == []
+    assert [change for change in Change if f"`{change.value}`" not in text] == []
