@@ -30,6 +30,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 code{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 """
 
+_MAX_SHOWN = 500
 _CLASSES = {"passed": "ok", "warned": "warn", "quarantined": "warn", "failed": "bad"}
 _FIGURES = (
     ("rows", "rows"),
@@ -102,9 +103,14 @@ def _row(entry: Mapping[str, Any]) -> str:
         found = "" if entry["observed"] is None else f"<code>{_text(entry['observed'])}</code>"
     return (
         f'<tr><td class="{colour}">{word}</td><td>{_text(entry["type"])}{about}</td>'
-        f"<td><code>{_text(entry['kwargs'])}</code></td>"
+        f"<td><code>{_text(_cut(json.dumps(entry['kwargs'], ensure_ascii=False)))}</code></td>"
         f'<td class="n">{_text(unexpected)}</td><td>{found}</td></tr>\n'
     )
+
+
+def _cut(text: str) -> str:
+    """A set of thousands of values is in the JSON report; the page shows its beginning."""
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
 def _text(value: Any) -> str:

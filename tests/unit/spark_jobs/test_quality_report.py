@@ -120,6 +120,14 @@ def test_samples_are_bounded_and_can_be_turned_off() -> None:
     assert "secret" not in json.dumps(silent)
 
 
+def test_a_large_set_of_values_does_not_make_a_large_page() -> None:
+    spec = ExpectationSpec(type="expect_x", kwargs={"value_set": list(range(10_000))})
+    planned = PlannedExpectation(spec=spec, expectation=None, row_level=True)
+    found = document(outcome(planned=planned))
+    assert len(to_html(found)) < 10_000
+    assert len(found["results"][0]["kwargs"]["value_set"]) == 10_000
+
+
 def test_a_warning_is_coloured_as_one() -> None:
     spec = ExpectationSpec(type="expect_x", severity=Severity.WARNING)
     planned = PlannedExpectation(spec=spec, expectation=None, row_level=False)
