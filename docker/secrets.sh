@@ -18,7 +18,10 @@ random() { # BYTES: so many random bytes as text that fits into a URL
 
 put() { # NAME: what stands in the file NAME, unless it exists, is this function's input
   local scratch=$folder/.$1.new
-  [ -e "$folder/$1" ] && return
+  if [ -e "$folder/$1" ]; then
+    cat >/dev/null
+    return
+  fi
   cat >"$scratch"
   chmod 444 "$scratch"
   mv -f "$scratch" "$folder/$1"

@@ -40,16 +40,18 @@ class PostgresServer:
         self._password = password
         secret = self._folder / "password"
         secret.write_text(password)
-        if as_user := _as_system_user():
+        user = _system_user()
+        if user is not None:
             for path in (self._folder, secret):
-                shutil.chown(path, user=as_user[0])
+                shutil.chown(path, user=user.pw_uid)
         arguments = [f"--pgdata={self._folder / 'data'}", f"--username={self._user}", f"--pwfile={secret}"]
         initdb = [str(self._programs / "initdb"), *arguments, *shlex.split(settings["POSTGRES_INITDB_ARGS"])]
-        _run([*as_user[1:], *initdb], cwd=self._folder)
+        as_user = _change_to(user)
+        _run([*as_user, *initdb], cwd=self._folder)
         secret.unlink()
         options = [f"listen_addresses={LOOPBACK}", f"port={self._port}", "unix_socket_directories="]
         server = [str(self._programs / "postgres"), "-D", str(self._folder / "data")]
-        return [*as_user[1:], *server, *(part for option in options for part in ("-c", option))]
+        return [*as_user, *server, *(part for option in options for part in ("-c", option))]
 
     def ready(self) -> bool:
         """True once it takes connections; then its database is there too."""
@@ -73,14 +75,23 @@ class PostgresServer:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _as_system_user() -> list[str]:
-    """For root: a system user's name and the command that changes to it; else nothing."""
+def _system_user() -> pwd.struct_passwd | None:
+    """For root: a system user to run as; else None."""
     if os.geteuid():
-        return []
+        return None
     names = {entry.pw_name for entry in pwd.getpwall()}
-    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
-    change = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    return [user.pw_name, *change]
+    return pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+
+
+def _change_to(user: pwd.struct_passwd | None) -> list[str]:
+    """The words before a command that change its user and end it with this process, however that ends.
+
+    Nothing else would find a server whose test was killed: it overwrites its environment with its title.
+    """
+    command = ["setpriv", "--pdeathsig=INT"]
+    if user is not None:
+        command += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    return command
 
 
 def _run(command: list[str], *, cwd: Path | None = None) -> str:

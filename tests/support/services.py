@@ -1,7 +1,7 @@
 """The services of docker/compose.yaml as processes of this machine, on loopback ports.
 
-Commands, environment, secrets, order of start and health checks are those of the compose file; only hosts,
-ports and folders are put in other words, and PostgreSQL, whose image is not ours, is Debian's.
+Commands, environment, secrets, order of start and health checks are those of the compose file. Hosts, ports
+and folders are put in other words, nothing is scheduled, and PostgreSQL is Debian's.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ PORT_SETTINGS = {
     "DELTAWARD_CONNECT_PORT": "spark-connect:15002",
 }
 """Variables that hold a port and nothing else, with the address that it is part of."""
+
+_OTHER_SETTINGS = {"DELTAWARD_MAINTENANCE_SCHEDULE": ""}
+"""A DAG that is unpaused gets the run that its schedule has missed, beside the one that a test asks for."""
 
 _NOT_PASSED_ON = ("AIRFLOW", "_AIRFLOW", "SPARK_", "PYSPARK_", "DELTAWARD_", "POSTGRES_")
 _CI_MARK = "DELTAWARD_RUN_MARK"
@@ -82,9 +85,7 @@ def service_specs() -> dict[str, ServiceSpec]:
             arguments=(*entry[2:], *service.get("command", [])),
             environment=environment,
             secrets=tuple(service.get("secrets", [])),
-            conditions={
-                other: wish["condition"] for other, wish in service.get("depends_on", {}).items()
-            },
+            conditions={other: wish["condition"] for other, wish in service.get("depends_on", {}).items()},
             health=tuple(service["healthcheck"].get("test", [])[1:]),
         )
     return specs
@@ -132,6 +133,8 @@ class Deployment:
             "PATH": os.pathsep.join(programs),
             "NO_PROXY": f"{LOOPBACK},localhost",
             "no_proxy": f"{LOOPBACK},localhost",
+            # A short life does not repay what the second compiler costs.
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             # What a container's own network does: nothing is bound but what the service is reached by.
             "SPARK_LOCAL_IP": LOOPBACK,
             "DELTAWARD_SPARK_HOST": LOOPBACK,
@@ -207,6 +210,8 @@ class Deployment:
     def _translated(self, service: str, name: str, value: str) -> str:
         if name in HOST_SETTINGS:
             return LOOPBACK
+        if name in _OTHER_SETTINGS:
+            return _OTHER_SETTINGS[name]
         if name in PORT_SETTINGS:
             return str(self.port(PORT_SETTINGS[name].format(service=service)))
         for address, ours in self.addresses.items():
