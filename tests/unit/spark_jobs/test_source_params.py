@@ -1,0 +1,59 @@
+"""The source of a load as parameters: the examples of docs/loading.md, and what is refused."""
+
+from __future__ import annotations
+
+import jsonschema
+import pytest
+import yaml
+
+from delta_core.errors import InvalidJobSpecError
+from spark_jobs.loading.shaping import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
+from spark_jobs.loading.source_params import SOURCE_SCHEMA, parse_source
+from tests.support.repository import ROOT
+
+BLOCKS = [
+    (block.split("\n", 1)[0], yaml.safe_load(block.split("\n", 1)[1]))
+    for block in (ROOT / "docs" / "loading.md").read_text().split("```yaml ")[1:]
+    for block in [block.split("```")[0]]
+]
+
+
+@pytest.mark.parametrize("example", [value for kind, value in BLOCKS if kind == "source"])
+def test_the_pages_sources_are_valid(example: dict) -> None:
+    jsonschema.validate(example, SOURCE_SCHEMA)
+    source = parse_source(example)
+    assert (source.format, list(source.uris)) == (example["format"], example["uris"])
+    assert dict(source.select) == example.get("select", {})
+    assert source.changes_since == example.get("changes_since")
+    assert (source.schema is not None) == ("schema" in example)
+
+
+def test_the_pages_deduplication_is_valid() -> None:
+    (example,) = [value for kind, value in BLOCKS if kind == "deduplicate"]
+    jsonschema.validate(example, DEDUPLICATE_SCHEMA)
+    assert parse_deduplicate(example) == Deduplication(
+        keys=("id",), order_by=("lsn DESC",), against_table=True
+    )
+    assert parse_deduplicate(None) is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"format": "parquet", "schema": [{"name": "a", "type": "long"}]},
+        {"format": "csv", "corrupt_column": "c"},
+        {"format": "json", "changes_since": 3},
+        {"format": "delta", "options": {"header": True}},
+        {"format": "json", "schema": [{"name": "a", "type": "nonsense"}]},
+    ],
+)
+def test_a_setting_of_another_format_is_refused(settings: dict) -> None:
+    with pytest.raises(InvalidJobSpecError, match="source"):
+        parse_source({"uris": ["/x"], **settings})
+
+
+def test_options_are_text() -> None:
+    assert parse_source({"format": "csv", "uris": ["/x"], "options": {"header": True, "n": 3}}).options == {
+        "header": "true",
+        "n": "3",
+    }
