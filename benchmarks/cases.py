@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import data
+from benchmarks import data, merge_data
 from benchmarks.contestant import Contestant, Timing
 
 
@@ -65,6 +65,15 @@ def _write(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
     return contestant.time("write", source=str(data.lineitem(cache)), uri=str(scratch / "write"))
 
 
+def _merge(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = data.clone(merge_data.merge_target(cache), scratch / "merge")
+    timing = contestant.time(
+        "merge", uri=str(table), source=str(merge_data.merge_source(cache)), on=merge_data.ON
+    )
+    _expect(timing.value, [merge_data.UPDATES, merge_data.INSERTS])
+    return timing
+
+
 def _expect(found: Any, wanted: Any) -> None:
     if found != wanted:
         raise AssertionError(f"found {found}, expected {wanted}")
@@ -119,6 +128,13 @@ CASES = (
         peers=("deltalake", "delta_spark"),
         run=_z_order,
         note="the same over runs on disk, task maps on Spark local[2]",
+    ),
+    Case(
+        name="merge-120k-into-6m",
+        ours="deltaward_spark",
+        peers=("delta_spark",),
+        run=_merge,
+        note="60,000 updates and 60,000 inserts by `*` clauses into lineitem SF1 in 8 files, copy-on-write",
     ),
     Case(
         name="write-inline",

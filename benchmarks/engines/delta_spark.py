@@ -67,3 +67,13 @@ def z_order(uri: str, columns: list[str]) -> int:
 def write(source: str, uri: str) -> int:
     spark.read.parquet(source).write.format("delta").save(uri)
     return 0
+
+
+def merge(uri: str, source: str, on: str) -> list[int]:
+    # The tables come without deletion vectors, so this is copy-on-write.
+    spark.read.parquet(source).createOrReplaceTempView("merge_source")
+    (row,) = spark.sql(
+        f"MERGE INTO delta.`{uri}` t USING merge_source s ON {on} "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+    return [row["num_updated_rows"], row["num_inserted_rows"]]

@@ -42,3 +42,17 @@ def z_order(uri: str, columns: list[str]) -> int:
     table = DeltaTable(uri)
     table.optimize.z_order(columns, target_size_bytes=100 << 20, executor=SparkExecutor(spark))
     return len(table.file_uris())
+
+
+def merge(uri: str, source: str, on: str) -> list[int]:
+    """MERGE of a Parquet file's rows, every column; rows updated and inserted."""
+    result = (
+        spark_jobs.DeltaTable.forPath(spark, uri)
+        .alias("t")
+        .merge(spark.read.parquet(source).alias("s"), on)
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    metrics = result.output["metrics"]
+    return [metrics["numTargetRowsUpdated"], metrics["numTargetRowsInserted"]]

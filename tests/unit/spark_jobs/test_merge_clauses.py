@@ -1,0 +1,127 @@
+"""The clauses of a MERGE as values, and the files that its condition leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_core.errors import ConfigurationError
+from delta_core.expressions.ast import TRUE
+from delta_core.expressions.render import to_spark_sql
+from delta_core.schema.types import DOUBLE, INTEGER, LONG, STRING, StructField, StructType
+from spark_jobs.dml.clauses import (
+    MergeAction,
+    MergeClause,
+    MergeClauses,
+    clauses_from_json,
+    merge_parameters,
+    qualifiers,
+    words,
+)
+from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
+
+TARGET = StructType(
+    (
+        StructField(name="id", data_type=LONG),
+        StructField(name="part", data_type=STRING),
+        StructField(name="x", data_type=DOUBLE),
+    )
+)
+SOURCE = StructType(
+    (
+        StructField(name="ID", data_type=INTEGER),
+        StructField(name="part", data_type=STRING),
+        StructField(name="x", data_type=DOUBLE),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({}, "no clause"),
+        ({"matched": [{"action": "insert_all"}]}, "no action for matched"),
+        ({"not_matched": [{"action": "delete"}]}, "no action for not_matched"),
+        ({"not_matched_by_source": [{"action": "update_all"}]}, "no action for"),
+        ({"matched": [{"action": "update"}]}, "sets no column"),
+        ({"matched": [{"action": "delete", "set": {"id": "1"}}]}, "takes no values"),
+        ({"matched": [{"action": "delete"}, {"action": "update_all"}]}, "clauses after it get no row"),
+    ],
+)
+def test_what_makes_no_merge_is_refused(params: dict[str, Any], match: str) -> None:
+    with pytest.raises(ConfigurationError, match=match):
+        clauses_from_json(params)
+
+
+def test_parameters_are_those_of_delta_spark() -> None:
+    clauses = clauses_from_json(
+        {
+            "matched": [
+                {"action": "update", "condition": "s.x > 1", "set": {"x": "s.x"}},
+                {"action": "delete"},
+            ],
+            "not_matched": [{"action": "insert_all"}],
+        }
+    )
+    assert merge_parameters("t.id = s.id", clauses) == {
+        "predicate": ["t.id = s.id"],
+        "matchedPredicates": [{"predicate": "s.x > 1", "actionType": "update"}, {"actionType": "delete"}],
+        "notMatchedPredicates": [{"actionType": "insert"}],
+        "notMatchedBySourcePredicates": [],
+    }
+    assert list(clauses.texts()) == ["s.x > 1", "s.x"]
+
+
+def test_only_where_it_does_not_matter_may_rows_match_twice() -> None:
+    delete, insert = MergeClause(action=MergeAction.DELETE), MergeClause(action=MergeAction.INSERT_ALL)
+    some = MergeClause(action=MergeAction.DELETE, condition="t.x > 1")
+    assert MergeClauses(matched=(delete,)).allows_many_matches
+    assert MergeClauses(matched=(delete,), not_matched=(insert,)).allows_many_matches
+    assert MergeClauses(not_matched=(insert,)).allows_many_matches
+    assert not MergeClauses(matched=(some,)).allows_many_matches
+    assert not MergeClauses(matched=(some, delete)).allows_many_matches
+    assert not MergeClauses(not_matched_by_source=(delete,)).allows_many_matches
+
+
+def test_names_in_texts() -> None:
+    assert words(["s.`odd name` = 'not this' AND T.Id > 1"]) >= {"s", "odd name", "t", "id"}
+    assert "this" not in words(["a = 'not this'"])
+    assert qualifiers(["t.id = `my s`.id AND x.y = 'z.z'"]) == ["t", "my s", "x"]
+
+
+def predicate(on: str, *values: KeyValues, rows: int = 5) -> str:
+    facts = match_facts(
+        on, target=TARGET, source=SOURCE, target_alias="t", source_alias="s", partition_columns=("part",)
+    )
+    assert len(facts.equalities) == len(values)
+    return to_spark_sql(target_predicate(facts, values, source_rows=rows, schema=TARGET))
+
+
+def test_keys_of_the_source_bound_the_target() -> None:
+    assert (
+        predicate("t.id = s.id", KeyValues(low=3, high=9))
+        == "((`id` >= CAST(3 AS BIGINT)) AND (`id` <= CAST(9 AS BIGINT)))"
+    )
+    listed = KeyValues(listed=("a", "b"))
+    assert predicate("s.part = t.part AND t.x > 2", listed) == "((`x` > 2.0e0) AND (`part` IN ('a', 'b')))"
+    assert predicate("t.id = s.id", KeyValues(listed=())) == "FALSE"
+    assert predicate("t.id = s.id", KeyValues(), rows=0) == "FALSE"
+    assert predicate("t.id = s.id", KeyValues()) == "FALSE"
+
+
+@pytest.mark.parametrize(
+    "on", ["t.x = s.x", "t.id <=> s.id", "t.id = s.id OR t.x > 1", "soundex(t.part) = s.part"]
+)
+def test_what_says_nothing_about_files_prunes_nothing(on: str) -> None:
+    assert predicate(on) == "TRUE"
+
+
+def test_conditions_bound_the_rows_that_no_source_row_matches() -> None:
+    def of(*conditions: str | None) -> Any:
+        clauses = [MergeClause(action=MergeAction.DELETE, condition=text) for text in conditions]
+        return by_source_predicate(clauses, target=TARGET, target_alias="t")
+
+    assert to_spark_sql(of("t.part = 'a'", "x > 1")) == "((`part` = 'a') OR (`x` > 1.0e0))"
+    assert of("t.part = 'a'", None) == TRUE
+    assert of("soundex(part) = 'a'") == TRUE
