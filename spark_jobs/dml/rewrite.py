@@ -82,15 +82,8 @@ def _rewritten(
     from pyspark.sql import functions as fn
 
     rows = touched.scan(spark, names)
-    # One number for each place makes the join a lookup of a long; the place itself guards against two
-    # places with one number.
-    key = fn.xxhash64(fn.col(names.file), fn.col(names.position))
-    rows = rows.withColumn(names.key, key).alias(target_alias)
-    same = (
-        (fn.col(names.key) == fn.col(f"{names.key}_s"))
-        & (fn.col(names.position) == fn.col(f"{names.position}_s"))
-        & (fn.col(names.file) == fn.col(f"{names.file}_s"))
-    )
+    rows = rows.withColumn(names.key, _place_key(names)).alias(target_alias)
+    same = _same_place(names)
     by_source = clauses.not_matched_by_source
     if by_source:
         joined, by_source_values = _decided_by_source(
@@ -183,11 +176,32 @@ def _changes(source: MergeSource, matches: Matches, clauses: MergeClauses, names
     return _small(changes, matches.number * _PLACE_BYTES + _bytes(source, matches.number))
 
 
+def _place_key(names: Names) -> Column:
+    from pyspark.sql import functions as fn
+
+    return fn.xxhash64(fn.col(names.file), fn.col(names.position))
+
+
+def _same_place(names: Names) -> Column:
+    """Whether a target row stands where a match was found.
+
+    Joined by one number for each place, which Spark looks up as a long. The place itself guards against
+    two places with one number; were it compared by `=`, it would become part of a wider key.
+    """
+    from pyspark.sql import functions as fn
+
+    same = fn.col(names.key) == fn.col(f"{names.key}_s")
+    for name in (names.position, names.file):
+        ours, found = fn.col(name), fn.col(f"{name}_s")
+        same = same & (ours >= found) & (ours <= found)
+    return same
+
+
 def _place_columns(names: Names) -> list[Column]:
     from pyspark.sql import functions as fn
 
     return [
-        fn.xxhash64(names.file, names.position).alias(f"{names.key}_s"),
+        _place_key(names).alias(f"{names.key}_s"),
         fn.col(names.file).alias(f"{names.file}_s"),
         fn.col(names.position).alias(f"{names.position}_s"),
         fn.col(names.action),
