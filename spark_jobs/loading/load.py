@@ -190,8 +190,10 @@ def _gate(
 ) -> QualityGate | None:
     if params.quality is None:
         return None
+    # A contract that keeps rows out of errors keeps their values out of reports as well.
+    quality = params.quality if request.show_rows else replace(params.quality, samples=0)
     return QualityGate(
-        params.quality,
+        quality,
         GateContext(
             store=context.require_store(),
             job_id=context.job_id,

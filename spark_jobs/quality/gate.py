@@ -137,7 +137,7 @@ class QualityGate:
         if self.rejected is not None and self._mistyped is not None:
             self.rejected.add_mistyped(self._mistyped, staged.schema)
         engine, outcomes = self._evaluate(staged)
-        require_evaluated(outcomes)
+        require_evaluated(outcomes, shows_values=self._params.samples > 0)
         verdict = decide(
             self._params,
             outcomes,

@@ -70,10 +70,14 @@ def type_answer(spec: ExpectationSpec, schema: StructType) -> tuple[bool, str]:
     return any(is_called(field.data_type, name) for name in _type_names(spec)), str(field.data_type)
 
 
-def require_evaluated(outcomes: Sequence[ExpectationOutcome]) -> None:
+def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: bool) -> None:
     """Check that every blocking expectation has an answer.
 
     One that could not be evaluated is a defect of the suite, not of the data: no policy lets it pass.
+
+    Args:
+        outcomes: of all expectations.
+        shows_values: whether the error may hold the library's text, which may quote a value.
 
     Raises:
         QualitySuiteError: names it, with the library's reason.
@@ -82,7 +86,7 @@ def require_evaluated(outcomes: Sequence[ExpectationOutcome]) -> None:
         if outcome.blocks and outcome.error is not None:
             raise QualitySuiteError(
                 f"The expectation {outcome.name} could not be evaluated.",
-                cause=outcome.error[:500],
+                cause=outcome.error[:500] if shows_values else "",
                 fix="Correct its kwargs, or give it severity 'warning' to have it reported only",
             )
 

@@ -225,6 +225,8 @@ def test_values_stay_out_of_the_reports_when_asked(spark: SparkSession, tmp_path
     for uri in (outcome["report_json"], outcome["report_html"]):
         assert "lost" not in Path(uri[7:]).read_text()
     assert report_of(result)["results"][1]["observed"] is None
+    silent = load(spark, tmp_path / "t2", contract={"show_rows": False}, quality=quality(STATES))
+    assert report_of(silent)["results"][0]["samples"] == []
 
 
 def test_vacuum_leaves_reports_and_quarantine_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import decimal
 import itertools
 import random
 from pathlib import Path
@@ -13,62 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from delta_core.data.parquet_writer import write_data_files
-from delta_core.schema.arrow import from_arrow, to_arrow
-from delta_core.storage.open import open_store
 from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.pandas_engine import evaluate_with_pandas, to_frame
 from spark_jobs.quality.params import parse_quality
 from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.quality.suite import plan_suite
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, UNIQUE, expect, quality
+from tests.support.staged import VALUES, stage
 
-UTC = datetime.UTC
 PAIR = "expect_column_pair_values_a_to_be_greater_than_b"
 COMPOUND = "expect_compound_columns_to_be_unique"
-
-VALUES = pa.table(
-    {
-        "n": pa.array([1, None, 3, 2**60 + 1], pa.int64()),
-        "m": pa.array([0, 1, 5, None], pa.int32()),
-        "flag": pa.array([True, None, False, True]),
-        "price": pa.array(
-            [decimal.Decimal("1.10"), None, decimal.Decimal("0.01"), None], pa.decimal128(10, 2)
-        ),
-        "key": pa.array([decimal.Decimal(10**30 + i) for i in range(4)], pa.decimal128(38, 0)),
-        "day": pa.array([datetime.date(2024, 1, d) for d in (1, 2, 3, 4)]),
-        "at": pa.array(
-            [datetime.datetime(2024, 1, d, tzinfo=UTC) for d in (1, 2, 3, 4)], pa.timestamp("us", "UTC")
-        ),
-        "old": pa.array([datetime.datetime(1, 1, 1, tzinfo=UTC)] * 4, pa.timestamp("us", "UTC")),
-        "x": pa.array([0.5, None, float("nan"), 2.0]),
-        "name": pa.array(["a", None, "b", "b"]),
-        "raw": pa.array([b"1", None, b"2", b"3"]),
-        "tags": pa.array([["a"], None, [], ["b", None]]),
-    }
-)
-
-
-def staged(
-    folder: Path, table: pa.Table, *, partition_by: tuple[str, ...] = (), per_file: int = 100
-) -> StagedFiles:
-    store, schema = open_store(str(folder)), from_arrow(table.schema)
-    adds = write_data_files(
-        store,
-        table.cast(to_arrow(schema)),
-        schema=schema,
-        partition_columns=partition_by,
-        directory="prefix",
-        max_rows_per_file=per_file,
-    )
-    return StagedFiles(
-        store=store,
-        prefix="prefix",
-        adds=adds,
-        rows=table.num_rows,
-        schema=schema,
-        partition_columns=partition_by,
-    )
 
 
 def evaluate(files: StagedFiles, *expectations: dict[str, Any]) -> list[ExpectationOutcome]:
@@ -97,7 +50,7 @@ def test_no_value_changes_on_its_way_to_pandas() -> None:
 
 def test_every_type_can_be_asked_about(tmp_path: Path) -> None:
     found = evaluate(
-        staged(tmp_path, VALUES),
+        stage(tmp_path, VALUES),
         expect(NOT_NULL, column="n"),
         expect(BETWEEN, column="m", max_value=4),
         expect(IN_SET, column="flag", value_set=[True]),
@@ -137,12 +90,12 @@ def test_a_condition_on_rows_keeps_their_positions(tmp_path: Path) -> None:
     comparison = {"type": "comparison", "column": {"name": "m"}, "operator": ">", "parameter": 0}
     written = {"row_condition": "m > 0", "condition_parser": "pandas"}
     for condition in ({"row_condition": comparison}, written):
-        (found,) = evaluate(staged(tmp_path, VALUES), expect(BETWEEN, column="n", max_value=2, **condition))
+        (found,) = evaluate(stage(tmp_path, VALUES), expect(BETWEEN, column="n", max_value=2, **condition))
         assert bad(found) == [2]
 
 
 def test_a_share_of_bad_values_can_be_let_pass(tmp_path: Path) -> None:
-    files = staged(tmp_path, VALUES)
+    files = stage(tmp_path, VALUES)
     passed, failed = evaluate(
         files, expect(NOT_NULL, column="n", mostly=0.7), expect(NOT_NULL, column="n", mostly=0.8)
     )
@@ -154,7 +107,7 @@ def test_a_share_of_bad_values_can_be_let_pass(tmp_path: Path) -> None:
 
 def test_the_schema_answers_for_types_and_the_batch_for_itself(tmp_path: Path) -> None:
     found = evaluate(
-        staged(tmp_path, VALUES),
+        stage(tmp_path, VALUES),
         expect("expect_column_values_to_be_of_type", column="n", type_="LongType"),
         expect("expect_column_values_to_be_of_type", column="n", type_="string"),
         expect("expect_table_columns_to_match_set", column_set=list(VALUES.column_names), exact_match=True),
@@ -176,7 +129,7 @@ def test_rows_are_taken_and_left_by_position(tmp_path: Path, rng: random.Random)
         }
     )
     for number in range(20):
-        files = staged(tmp_path / str(number), table, partition_by=("part",), per_file=7)
+        files = stage(tmp_path / str(number), table, partition_by=("part",), per_file=7)
         ordered = files.to_table()
         assert sorted(ordered.column("id").to_pylist()) == list(range(count))
         chosen = np.array(sorted(rng.sample(range(count), rng.randint(0, count))), dtype=np.int64)
