@@ -55,10 +55,10 @@ class Driver:
             text=True,
         )
 
-    def finish(self) -> DriverRun:
+    def finish(self, *, timeout_seconds: float = TIMEOUT_SECONDS) -> DriverRun:
         """Wait for its end."""
         try:
-            output, _ = self.process.communicate(timeout=TIMEOUT_SECONDS)
+            output, _ = self.process.communicate(timeout=timeout_seconds)
         finally:
             self.process.kill()
         lines = output.splitlines()
