@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT, code_blocks
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 DOCUMENT = "docs/backfill.md"
 WORKER = ROOT / "tests" / "airflow_dags" / "backfill_worker.py"
@@ -33,7 +33,7 @@ def backfill(home: AirflowHome, tmp_path: Path, requests: list[tuple[str, dict[s
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=1400,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
     assert lines, done.stdout[-4000:] + done.stderr[-4000:]
