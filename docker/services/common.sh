@@ -13,7 +13,8 @@ started() {
 }
 
 # spark_settings FOLDER: spark-defaults.conf of FOLDER with the shared secret, where Spark looks for it.
-# Only this user can read it, and the secret is in no argument.
+# Only this user can read it, and the secret is in no argument. Where drivers are started, they tell the
+# executors the name DELTAWARD_DRIVER_HOST: their machine may be in networks that the executors are not in.
 spark_settings() {
   local key
   key=$(secret spark-secret)
@@ -23,6 +24,10 @@ spark_settings() {
     {
       cat "$1/spark-defaults.conf"
       printf 'spark.authenticate.secret %s\n' "$key"
+      if [ -n "${DELTAWARD_DRIVER_HOST:-}" ]; then
+        printf 'spark.driver.host %s\n' "$DELTAWARD_DRIVER_HOST"
+        printf 'spark.driver.bindAddress %s\n' "$DELTAWARD_DRIVER_BIND"
+      fi
     } >"$SPARK_CONF_DIR/spark-defaults.conf"
   )
 }

@@ -180,9 +180,10 @@ def test_the_pools_are_what_airflow_imports() -> None:
         assert pool["slots"] > 0
 
 
-def test_a_service_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_a_service_that_does_not_exist_is_refused_and_settings_are_private(tmp_path: Path) -> None:
     environment = {**os.environ, "DELTAWARD_RUNTIME": str(tmp_path), "DELTAWARD_SECRETS": str(tmp_path)}
     environment |= {"SPARK_CONF_DIR": str(tmp_path / "spark"), "PYSPARK_PYTHON": sys.executable}
+    environment |= {"DELTAWARD_DRIVER_HOST": "the-scheduler", "DELTAWARD_DRIVER_BIND": "0.0.0.0"}
     (tmp_path / "spark-secret").write_text("a shared secret")
     for script in ("airflow.sh", "spark.sh"):
         done = subprocess.run(
@@ -194,7 +195,11 @@ def test_a_service_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         )
         assert (done.returncode, "celery" in done.stderr) == (2, True), done.stderr
     settings = tmp_path / "spark" / "spark-defaults.conf"
-    assert "spark.authenticate.secret a shared secret" in settings.read_text()
+    written = dict(line.split(maxsplit=1) for line in settings.read_text().splitlines() if line[:1] == "s")
+    assert written["spark.authenticate"] == "true"
+    assert written["spark.authenticate.secret"] == "a shared secret"
+    assert written["spark.driver.host"] == "the-scheduler"
+    assert written["spark.driver.bindAddress"] == "0.0.0.0"
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
 
 

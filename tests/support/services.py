@@ -27,7 +27,15 @@ from tests.support.repository import ROOT
 
 DOCKER = ROOT / "docker"
 
-HOST_SETTINGS = frozenset({"AIRFLOW__API__HOST", "SPARK_MASTER_HOST", "DELTAWARD_CONNECT_BIND"})
+HOST_SETTINGS = frozenset(
+    {
+        "AIRFLOW__API__HOST",
+        "DELTAWARD_CONNECT_BIND",
+        "DELTAWARD_DRIVER_BIND",
+        "DELTAWARD_DRIVER_HOST",
+        "SPARK_MASTER_HOST",
+    }
+)
 """Variables that hold a host and nothing else."""
 
 PORT_SETTINGS = {
