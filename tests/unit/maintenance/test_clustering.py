@@ -308,6 +308,17 @@ def test_equal_rows_beyond_the_memory_go_out_unsorted(tmp_path: Path, helpers: A
     assert sorted(DeltaTable(str(path)).to_pyarrow_table()["id"].to_pylist()) == list(range(15_000))
 
 
+def test_rows_that_turn_out_larger_than_guessed_go_over_disk(tmp_path: Path, helpers: Any) -> None:
+    path = tmp_path / "squeezed"
+    rows = pa.table({name: [7] * 100_000 for name in ("x", "y", "z")})
+    deltalake.write_deltalake(str(path), rows, mode="append")
+    snapshot = helpers.snapshot_of(path)
+    assert snapshot.files.total_bytes < 50_000
+    result = apply_z_order(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=1 << 20)
+    assert result.groups[0].spilled
+    assert result.rows == 100_000
+
+
 _MEASURED = """
 import sys, json
 import pyarrow as pa
