@@ -52,6 +52,9 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     assert found["setting"] == "INT96"
     assert '"id":-' in found["violation"]
     assert found["replaced"] == [1, 2, 3, 4, 5, 77]
+    assert found["merged"] == [
+        [2, "x/y=%:"], [3, "ü"], [4, "[1]"], [5, None], [77, "moved"], [90, "new"]
+    ]  # fmt: skip
     assert found["tasks"]
     assert found["task_error"] == "OBJECT_NOT_FOUND"
     assert found["empty"] == 0

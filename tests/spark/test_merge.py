@@ -191,7 +191,7 @@ def test_new_columns_come_when_they_may(spark: SparkSession, table: Path) -> Non
 
 def test_a_source_that_answers_differently_each_time_is_read_once(spark: SparkSession, table: Path) -> None:
     frame = spark.range(10).selectExpr("cast(floor(rand() * 1000) as bigint) as id", "uuid() as name")
-    metrics = upsert(table, frame.dropDuplicates(["id"])).output["metrics"]
+    metrics = upsert(table, frame.dropDuplicates(["id"]).alias("s")).output["metrics"]
     assert len(rows_of(table)) == 10 + metrics["numTargetRowsInserted"]
     assert metrics["numSourceRows"] == metrics["numTargetRowsInserted"] + metrics["numTargetRowsUpdated"]
 

@@ -52,6 +52,18 @@ def main(remote: str, folder: Path) -> dict[str, Any]:
         list(SparkExecutor(spark).map(describe_file, [{"table_uri": table, "path": "gone.parquet"}]))
     except ObjectNotFoundError as error:
         found["task_error"] = error.code
+    news = spark.sql("select 77 as id, 'moved' as p union all select 90, 'new'").alias("s")
+    (
+        spark_jobs.DeltaTable.forPath(spark, table)
+        .alias("t")
+        .merge(news, "t.id = s.id")
+        .whenMatchedUpdate(set={"p": "s.p"})
+        .whenNotMatchedInsert(values={"id": "s.id", "p": "s.p"})
+        .whenNotMatchedBySourceDelete("id = 1")
+        .execute()
+    )
+    merged = spark_jobs.read(spark, table).select("id", "p").collect()
+    found["merged"] = sorted([row["id"], row["p"]] for row in merged)
     found["empty"] = spark_jobs.read(spark, table, where="id > 1000").count()
     spark.stop()
     return found
