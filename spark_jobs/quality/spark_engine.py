@@ -19,7 +19,7 @@ from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS
 from spark_jobs.reader.data_files import DataFiles, data_files
-from spark_jobs.reader.native_scan import native_scan
+from spark_jobs.reader.native_scan import scan_files, with_partition_values
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 POSITION: Final = "__deltaward_position"
 _FIRST = "__deltaward_first"
+_INDEX = "__deltaward_index"
 
 
 def evaluate_with_spark(
@@ -94,14 +95,17 @@ def keyed_rows(spark: SparkSession, staged: StagedFiles) -> DataFrame:
     from pyspark.sql import functions as fn
 
     files = _files_with_first_position(staged)
+    partition_fields = [
+        field for name in staged.partition_columns for field in staged.schema if field.name == name
+    ]
+    data_schema = StructType(tuple(field for field in staged.schema if field not in partition_fields))
+    scanned = scan_files(spark, files, data_schema)
+    # Taken before the files' own values may come by a join, behind which no metadata is left.
+    index = scanned.metadataColumn("_metadata").getField("row_index").alias(_INDEX)
+    scanned = scanned.select("*", index)
     first = StructField(name=_FIRST, data_type=LONG)
-    frame = native_scan(
-        spark,
-        files,
-        schema=StructType((*staged.schema.fields, first)),
-        partition_columns=[*staged.partition_columns, _FIRST],
-    )
-    position = (fn.col(_FIRST) + frame.metadataColumn("_metadata").getField("row_index")).alias(POSITION)
+    frame = with_partition_values(spark, scanned, [*partition_fields, first], files)
+    position = (fn.col(_FIRST) + fn.col(_INDEX)).alias(POSITION)
     columns = []
     for field in staged.schema:
         column = fn.col(quoted(field.name))

@@ -46,7 +46,7 @@ def native_scan(
         both = StructType((*data_schema.fields, *partition_fields))
         frame = scan_files(spark, files, both, base_path=base)
     else:
-        frame = _with_values(spark, scan_files(spark, files, data_schema), partition_fields, files)
+        frame = with_partition_values(spark, scan_files(spark, files, data_schema), partition_fields, files)
     return frame.select(*[_quoted(field.name) for field in schema])
 
 
@@ -70,7 +70,7 @@ def _with_constants(frame: DataFrame, fields: Sequence[StructField], files: Data
     return frame
 
 
-def _with_values(
+def with_partition_values(
     spark: SparkSession, frame: DataFrame, fields: Sequence[StructField], files: DataFiles
 ) -> DataFrame:
     """Add each row's partition values, found by the name of its file."""
