@@ -61,7 +61,9 @@ def match_type(column: Column, source: object, target: object) -> Column:
         return fn.transform(column, lambda item: match_type(item, source.elementType, target.elementType))
     if isinstance(source, spark_types.MapType) and isinstance(target, spark_types.MapType):
         keys = fn.transform_keys(column, lambda key, _: match_type(key, source.keyType, target.keyType))
-        return fn.transform_values(keys, lambda _, value: match_type(value, source.valueType, target.valueType))
+        return fn.transform_values(
+            keys, lambda _, value: match_type(value, source.valueType, target.valueType)
+        )
     if isinstance(target, spark_types.DataType) and source != target:
         return column.cast(target)
     return column
