@@ -1,8 +1,11 @@
 """Loads the flights that left New York in 2013, and the weather there, month by month.
 
 A scheduled run, or one that Airflow's backfill makes, loads the month of its data interval; a manual run
-loads the months named in its parameters. Each load replaces exactly its months, so repeating one is safe,
-and a batch that breaks the table's contract (`config/*_contract.yaml`) is refused as a whole.
+loads the months named in its parameters. Each load replaces exactly its months, so repeating one is safe.
+A batch with other columns than the table's contract (`config/*_contract.yaml`) is refused as a whole. Where
+a feed has a suite of expectations (`config/*_suite.yaml`), rows that miss them or break the contract are
+kept aside in a quarantine table, and too many of them fail the load; without a suite one such row does.
+Nobody sees bad rows in the table at any version.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
 `deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
@@ -76,6 +79,7 @@ def flights_etl() -> None:
     for feed in FEEDS:
         table_uri = f"{TABLES_ROOT}/{feed}"
         landed = extract.override(task_id=f"extract_{feed}")(feed)
+        suite = CONFIG / f"{feed}_suite.yaml"
         load = DeltaLoadOperator(
             task_id=f"load_{feed}",
             table_uri=table_uri,
@@ -84,6 +88,7 @@ def flights_etl() -> None:
             replace_where=landed["where"],
             partition_by=["year", "month"],
             contract=yaml.safe_load((CONFIG / f"{feed}_contract.yaml").read_text()),
+            quality=yaml.safe_load(suite.read_text()) if suite.exists() else None,
             multiple_outputs=True,
             outlets=[table_asset(table_uri, name=feed)],
         )

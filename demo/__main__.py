@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
                 layout,
                 profile=profile,
                 display=display,
-                sabotage_name=arguments.sabotage,
+                sabotages=arguments.sabotage,
                 connect_url=arguments.connect_url,
                 database=arguments.database,
             )
@@ -58,7 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="the whole story, then the summary and its checks")
     running.add_argument("--fast", action="store_true", help="four months, without Airflow's services")
-    running.add_argument("--sabotage", choices=NAMES, help="spoil the run; the checks must find it")
+    running.add_argument(
+        "--sabotage",
+        choices=NAMES,
+        action="append",
+        default=[],
+        help="spoil the run; the checks must find it. May be given more than once",
+    )
     running.add_argument("--database", type=Path, help="a migrated Airflow database to copy, an SQLite file")
     running.add_argument("--connect-url", help="use this Spark Connect server rather than starting one")
     commands.add_parser("up", help="start Airflow with the project's DAGs and leave it running")

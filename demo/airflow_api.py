@@ -75,6 +75,16 @@ class AirflowApi:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/taskInstances?limit=100"
         return self._get(path)["task_instances"]
 
+    def answer(self, dag_id: str, run_id: str, task_id: str, *, option: str) -> None:
+        """Answer the question that a waiting task asks."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self._authorised("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
+    def questions(self, dag_id: str, run_id: str) -> list[Json]:
+        """What the run's tasks asked, and what was answered."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/hitlDetails"
+        return self._get(path)["hitl_details"]
+
     def xcom(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
         """What the task returned; None when it returned nothing."""
         path = (

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,15 +31,15 @@ def run(
     *,
     profile: Profile,
     display: Display,
-    sabotage_name: str | None = None,
+    sabotages: Sequence[str] = (),
     connect_url: str | None = None,
     database: Path | None = None,
 ) -> int:
     """Play the whole story from nothing; returns the summary's exit code."""
     _clear(layout, display)
-    sabotage = prepare(sabotage_name or os.environ.get("DELTAWARD_DEMO_SABOTAGE"), layout)
-    if sabotage.name:
-        display.say(f"sabotaged: {sabotage.name}; the checks must fail")
+    sabotage = prepare(sabotages or os.environ.get("DELTAWARD_DEMO_SABOTAGE", "").split(), layout)
+    if sabotage.names:
+        display.say(f"sabotaged: {', '.join(sabotage.names)}; the checks must fail")
     if database is not None:
         shutil.copy(database, layout.airflow_home / "airflow.db")
     with _nothing_left(layout, display):
@@ -133,7 +133,6 @@ def _environment(layout: Layout, connect_url: str, sabotage: Sabotage) -> dict[s
         layout,
         connect_url=connect_url,
         dags=sabotage.dags,
-        policies=sabotage.policies,
         driver_python=sabotage.driver_python,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from demo.airflow_api import AirflowApi
@@ -14,12 +14,14 @@ from demo.profiles import YEAR
 Report = Callable[[str], None]
 
 _FINISHED = ("success", "failed")
+_ASKING = "awaiting_input"
 _MARKS = {
     "success": "✓",
     "failed": "✗",
     "skipped": "-",
     "upstream_failed": "✗",
     "running": "…",
+    "awaiting_input": "?",
     "queued": "·",
 }
 
@@ -31,6 +33,24 @@ class TaskRecord:
     task_id: str
     map_index: int
     state: str | None
+    label: str | None = None
+    """What Airflow calls a mapped one, such as the table that it is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """What a task asked of a person, and what was answered.
+
+    Attributes:
+        chosen: the option; None when nobody answered.
+        by: who answered; None when it was not a person.
+    """
+
+    task_id: str
+    subject: str
+    body: str
+    chosen: str | None
+    by: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +61,20 @@ class RunRecord:
     run_id: str
     state: str
     tasks: tuple[TaskRecord, ...]
+    answers: tuple[AnswerRecord, ...] = ()
 
 
 class DagRunner(Protocol):
     """Runs DAGs to their end, whatever that is."""
 
-    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
-        """Run a DAG once, without a logical date."""
+    def run(
+        self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report, answer: str | None = None
+    ) -> RunRecord:
+        """Run a DAG once, without a logical date.
+
+        Args:
+            answer: the option to choose, as the demonstration's user, when a task asks.
+        """
         ...
 
     def backfill(
@@ -69,15 +96,36 @@ class AirflowDagRunner:
         self._services = services
         self._seconds = seconds
 
-    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
+    def run(
+        self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report, answer: str | None = None
+    ) -> RunRecord:
         self._api.trigger(dag_id, run_id=run_id, conf=conf)
         deadline = time.monotonic() + self._seconds
+        answered: set[str] = set()
         while True:
             record = self._record(dag_id, run_id)
             report(progress_line(record))
             if record.state in _FINISHED:
-                return record
+                return replace(record, answers=self._answers(dag_id, run_id))
+            for task in record.tasks:
+                if task.state == _ASKING and task.task_id not in answered:
+                    if answer is None:
+                        raise DemoError(f"{dag_id} {run_id}: {task.task_id} asks what nobody is to answer")
+                    self._api.answer(dag_id, run_id, task.task_id, option=answer)
+                    answered.add(task.task_id)
             self._pause(deadline, f"{dag_id} {run_id}")
+
+    def _answers(self, dag_id: str, run_id: str) -> tuple[AnswerRecord, ...]:
+        return tuple(
+            AnswerRecord(
+                task_id=asked["task_instance"]["task_id"],
+                subject=asked["subject"],
+                body=asked["body"] or "",
+                chosen=(asked["chosen_options"] or [None])[0],
+                by=(asked["responded_by_user"] or {}).get("name"),
+            )
+            for asked in self._api.questions(dag_id, run_id)
+        )
 
     def backfill(
         self, dag_id: str, *, months: Sequence[int], conf: dict[str, Any], report: Report
@@ -105,7 +153,12 @@ class AirflowDagRunner:
         # The run before its tasks: tasks of a finished run do not change any more.
         run = self._api.run(dag_id, run_id)
         tasks = [
-            TaskRecord(task_id=task["task_id"], map_index=task["map_index"], state=task["state"])
+            TaskRecord(
+                task_id=task["task_id"],
+                map_index=task["map_index"],
+                state=task["state"],
+                label=task["rendered_map_index"],
+            )
             for task in self._api.task_instances(dag_id, run_id)
         ]
         return RunRecord(dag_id=dag_id, run_id=run_id, state=run["state"], tasks=tuple(tasks))
@@ -122,7 +175,7 @@ def progress_line(record: RunRecord) -> str:
     """The run's tasks that run or have ended, each with a mark for how it stands."""
     begun = [
         f"{_MARKS.get(task.state or '', task.state)} {task.task_id.split('.')[-1]}"
-        + (f"[{task.map_index}]" if task.map_index >= 0 else "")
+        + (f"[{task.label or task.map_index}]" if task.map_index >= 0 else "")
         for task in record.tasks
         if task.state not in (None, "scheduled", "queued", "removed")
     ]

@@ -52,7 +52,6 @@ def base_environment(
     *,
     connect_url: str | None,
     dags: Path | None = None,
-    policies: Path | None = None,
     driver_python: Path | None = None,
 ) -> dict[str, str]:
     """What both ways of running the DAGs need.
@@ -60,7 +59,6 @@ def base_environment(
     Args:
         connect_url: the Spark Connect server's.
         dags: another DAG folder than the repository's.
-        policies: another policy file than the DAG folder's.
         driver_python: another interpreter for the drivers than this one.
     """
     kept = {
@@ -70,10 +68,10 @@ def base_environment(
     }
     no_plugins = layout.home / "no-plugins"
     no_plugins.mkdir(exist_ok=True)
-    extra = {"runner": "spark_connect", "connect_url": connect_url, "work_dir": str(layout.home / "runs")}
+    extra = {"runner": "spark_connect", "connect_url": connect_url, "work_dir": str(layout.runs)}
     if driver_python is not None:
         extra["python"] = str(driver_python)
-    environment = {
+    return {
         **kept,
         # Airflow starts programs by name; ours must be the ones found.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
@@ -96,9 +94,6 @@ def base_environment(
         "DELTAWARD_TABLES_ROOT": str(layout.tables),
         "DELTAWARD_LANDING_ROOT": str(layout.landing),
     }
-    if policies is not None:
-        environment["DELTAWARD_POLICIES"] = str(policies)
-    return environment
 
 
 def service_settings(layout: Layout, *, port: int) -> dict[str, str]:

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.dag_runs import Report, RunRecord, TaskRecord, progress_line
+from demo.dag_runs import AnswerRecord, Report, RunRecord, TaskRecord, progress_line
+from demo.environment import USER
 from demo.layout import REPOSITORY, Layout
 from demo.processes import MARK, DemoError, record_session, tail
 from demo.profiles import YEAR
@@ -40,9 +41,11 @@ class InProcessDagRunner:
         self._replies = os.fdopen(reading)
         self.dag_ids = set(self._answer()["dag_ids"])
 
-    def run(self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report) -> RunRecord:
+    def run(
+        self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report, answer: str | None = None
+    ) -> RunRecord:
         report(f"running {dag_id}")
-        record = self._ask(dag_id, conf=conf, logical_date=None)
+        record = self._ask(dag_id, conf=conf, logical_date=None, answer=answer)
         report(progress_line(record))
         return record
 
@@ -69,21 +72,29 @@ class InProcessDagRunner:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=10)
 
-    def _ask(self, dag_id: str, *, conf: dict[str, Any], logical_date: str | None) -> RunRecord:
+    def _ask(
+        self, dag_id: str, *, conf: dict[str, Any], logical_date: str | None, answer: str | None = None
+    ) -> RunRecord:
         assert self._process.stdin is not None
-        self._process.stdin.write(
-            json.dumps({"dag_id": dag_id, "conf": conf, "logical_date": logical_date}) + "\n"
-        )
+        request = {
+            "dag_id": dag_id,
+            "conf": conf,
+            "logical_date": logical_date,
+            "answer": answer,
+            "user": USER,
+        }
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        answer = self._answer()
-        for result in answer["results"]:
-            key = (answer["run_id"], result["task_id"], result["map_index"])
+        done = self._answer()
+        for result in done["results"]:
+            key = (done["run_id"], result["task_id"], result["map_index"])
             self._results[key] = result["value"]
         return RunRecord(
             dag_id=dag_id,
-            run_id=answer["run_id"],
-            state=answer["state"],
-            tasks=tuple(TaskRecord(**task) for task in answer["tasks"]),
+            run_id=done["run_id"],
+            state=done["state"],
+            tasks=tuple(TaskRecord(**task) for task in done["tasks"]),
+            answers=tuple(AnswerRecord(**asked) for asked in done["answers"]),
         )
 
     def _answer(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
     python -m demo.inprocess_worker --reply-fd N
 
-Reads one JSON request a line from standard input ({"dag_id", "conf", "logical_date"}) and answers each with
-one JSON line on the given descriptor. Airflow's own output goes where standard output goes.
+Reads one JSON request a line from standard input ({"dag_id", "conf", "logical_date", "answer", "user"}) and
+answers each with one JSON line on the given descriptor. Airflow's own output goes where standard output goes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pendulum
@@ -51,14 +54,22 @@ def main() -> int:
 
 
 def _run(bag: Any, request: dict[str, Any]) -> dict[str, Any]:
+    from airflow.models.hitl import HITLDetail
+    from airflow.models.taskinstance import TaskInstance
     from airflow.models.xcom import XComModel
     from airflow.settings import Session
     from sqlalchemy import select
 
     logical_date = request["logical_date"] and pendulum.parse(request["logical_date"])
     dag = bag.dags[request["dag_id"]]
-    run = dag.test(logical_date=logical_date, run_conf=request["conf"])
+    with _answering(request["dag_id"], option=request["answer"], user=request["user"]):
+        run = dag.test(logical_date=logical_date, run_conf=request["conf"])
     with Session() as session:
+        questions = (
+            select(TaskInstance, HITLDetail)
+            .join(HITLDetail, HITLDetail.ti_id == TaskInstance.id)
+            .where(TaskInstance.dag_id == run.dag_id, TaskInstance.run_id == run.run_id)
+        )
         results = session.scalars(
             select(XComModel).where(
                 XComModel.dag_id == run.dag_id,
@@ -74,8 +85,19 @@ def _run(bag: Any, request: dict[str, Any]) -> dict[str, Any]:
                     "task_id": task.task_id,
                     "map_index": task.map_index,
                     "state": task.state and str(task.state),
+                    "label": task.rendered_map_index,
                 }
                 for task in run.get_task_instances(session=session)
+            ],
+            "answers": [
+                {
+                    "task_id": task.task_id,
+                    "subject": asked.subject,
+                    "body": asked.body or "",
+                    "chosen": (asked.chosen_options or [None])[0],
+                    "by": (asked.responded_by or {}).get("name"),
+                }
+                for task, asked in session.execute(questions).all()
             ],
             "results": [
                 {
@@ -86,6 +108,51 @@ def _run(bag: Any, request: dict[str, Any]) -> dict[str, Any]:
                 for result in results
             ],
         }
+
+
+@contextmanager
+def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
+    """While the block runs, answer what the DAG's tasks ask as Airflow's REST API would for the user.
+
+    `dag.test` waits for an answer from outside; without an option nobody gives one.
+    """
+    ended = threading.Event()
+    thread = threading.Thread(target=_answer_all, args=(dag_id, option, user, ended), daemon=True)
+    if option is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if option is not None:
+            thread.join()
+
+
+def _answer_all(dag_id: str, option: str, user: str, ended: threading.Event) -> None:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
+    from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.settings import Session
+    from airflow.utils.state import TaskInstanceState
+    from sqlalchemy import select
+
+    person = SimpleAuthManagerUser(username=user, role="admin")
+    payload = UpdateHITLDetailPayload(chosen_options=[option], params_input={})
+    asking = (TaskInstance.dag_id == dag_id, TaskInstance.state == TaskInstanceState.AWAITING_INPUT)
+    while not ended.wait(0.2):
+        with Session() as session:
+            for task in session.scalars(select(TaskInstance).where(*asking)).all():
+                update_hitl_detail(
+                    dag_id=dag_id,
+                    dag_run_id=task.run_id,
+                    task_id=task.task_id,
+                    update_hitl_detail_payload=payload,
+                    user=person,
+                    session=session,
+                    map_index=task.map_index,
+                )
+            session.commit()
 
 
 if __name__ == "__main__":

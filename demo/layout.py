@@ -42,8 +42,12 @@ class Layout:
         return self.home / "landing"
 
     @property
-    def bad_batches(self) -> Path:
-        return self.home / "bad-batches"
+    def deliveries(self) -> Path:
+        return self.home / "deliveries"
+
+    @property
+    def runs(self) -> Path:
+        return self.home / "runs"
 
     @property
     def sabotage(self) -> Path:
@@ -69,7 +73,7 @@ class Layout:
         self.home.mkdir(parents=True, exist_ok=True)
         self.home.chmod(0o700)
         (self.home / OWN_MARK).touch()
-        for path in (self.airflow_home, self.logs, self.pids, self.tables, self.landing, self.bad_batches):
+        for path in (self.airflow_home, self.logs, self.pids, self.tables, self.landing, self.deliveries):
             path.mkdir(parents=True, exist_ok=True)
 
 

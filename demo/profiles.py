@@ -36,6 +36,8 @@ FULL = Profile(
     feeds=("flights", "weather"),
     standalone=True,
 )
-FAST = Profile(name="fast", first_months=(1,), single_months=(2, 3), feeds=("flights",), standalone=False)
+FAST = Profile(
+    name="fast", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=False
+)
 
 PROFILES = {profile.name: profile for profile in (FULL, FAST)}

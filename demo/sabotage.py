@@ -1,7 +1,7 @@
-"""Five ways to spoil a run from outside, each of which the checks must find.
+"""Ten ways to spoil a run from outside, each of which the checks must find; several may be mixed.
 
-None is in the product's code: the harness leaves a month out, applies one twice, or hands Airflow another
-policy file, another DAG folder or another interpreter for the drivers.
+None is in the product's code: the harness leaves a month out, applies one twice, empties what was kept
+aside, or hands Airflow another DAG folder or another interpreter for the drivers.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import yaml
@@ -25,11 +26,14 @@ from demo.profiles import Profile
 
 SKIP_MONTH = "skip-month"
 COMMIT_TWICE = "commit-twice"
+GATE_OFF = "gate-off"
+QUARANTINE_DROPPED = "quarantine-dropped"
+CORRECTION_LOST = "correction-lost"
 COMPACT_NOOP = "compact-noop"
+ZORDER_NOOP = "zorder-noop"
 VERIFY_DROPPED = "verify-dropped"
 EXIT_CODE_SWALLOWED = "exit-code-swallowed"
-
-NAMES = (SKIP_MONTH, COMMIT_TWICE, COMPACT_NOOP, VERIFY_DROPPED, EXIT_CODE_SWALLOWED)
+APPROVAL_IGNORED = "approval-ignored"
 
 _DRIVER = """\
 #!{python}
@@ -43,27 +47,35 @@ if done.returncode and "--result" in sys.argv:
     json.dump(result, open(path, "w"))
 """
 
+_NOBODY_IS_ASKED = """
+
+DeltaApprovalOperator.execute = lambda self, context: {
+    "chosen_options": [self.APPROVE],
+    "params_input": {},
+    "responded_by_user": {"id": "nobody", "name": "nobody"},
+}
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sabotage:
-    """What is spoiled; nothing when `name` is None.
+    """What is spoiled; nothing when `names` is empty.
 
     Attributes:
-        dags, policies, driver_python: given to Airflow in place of the usual ones.
+        dags, driver_python: given to Airflow in place of the usual ones.
     """
 
-    name: str | None = None
+    names: tuple[str, ...] = ()
     dags: Path | None = None
-    policies: Path | None = None
     driver_python: Path | None = None
 
     def months_to_load(self, months: Sequence[int]) -> Sequence[int]:
         """The months to load one by one: all of them, or without the last but one."""
-        return [month for month in months if month != months[-2]] if self.name == SKIP_MONTH else months
+        return [month for month in months if month != months[-2]] if SKIP_MONTH in self.names else months
 
     def after_loading(self, layout: Layout, profile: Profile) -> None:
         """Append the last month's flights once more, as a writer without an idempotency key would."""
-        if self.name != COMMIT_TWICE:
+        if COMMIT_TWICE not in self.names:
             return
         table = DeltaTable(str(layout.table("flights")))
         rows = raw_data.read("flights", months=profile.months[-1:])
@@ -71,37 +83,70 @@ class Sabotage:
         ordered = pa.schema([schema.field(name) for name in rows.column_names])
         write_deltalake(table, rows.cast(ordered), mode="append")
 
+    def after_gate(self, layout: Layout) -> None:
+        """Lose some of the rows that the gate kept aside."""
+        if QUARANTINE_DROPPED in self.names:
+            DeltaTable(str(layout.table("flights") / "_deltaward" / "quarantine")).delete("carrier = 'ZZ'")
 
-def prepare(name: str | None, layout: Layout) -> Sabotage:
-    """Make what the sabotage needs under `layout.sabotage`."""
+
+def prepare(names: Sequence[str], layout: Layout) -> Sabotage:
+    """Make what the sabotages need under `layout.sabotage`."""
     shutil.rmtree(layout.sabotage, ignore_errors=True)
     layout.sabotage.mkdir(parents=True)
-    dags = REPOSITORY / "dags"
-    if name == COMPACT_NOOP:
-        policies = layout.sabotage / "tables.yaml"
-        document = yaml.safe_load((dags / "config" / "tables.yaml").read_text())
-        # Every file is larger than this target, so there is never anything to put together.
-        document["defaults"]["compaction"] |= {"target_size_bytes": 1}
-        policies.write_text(yaml.safe_dump(document))
-        return Sabotage(name=name, policies=policies)
-    if name == VERIFY_DROPPED:
-        copy = layout.sabotage / "dags"
-        shutil.copytree(dags, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        _drop_verify(copy / "table_maintenance.py")
-        return Sabotage(name=name, dags=copy)
-    if name == EXIT_CODE_SWALLOWED:
-        driver = layout.sabotage / "bin" / "python3"
-        driver.parent.mkdir()
-        driver.write_text(_DRIVER.format(python=sys.executable))
-        driver.chmod(driver.stat().st_mode | stat.S_IXUSR)
-        return Sabotage(name=name, driver_python=driver)
-    if name is not None and name not in NAMES:
-        raise DemoError(f"There is no sabotage {name!r}; there are {', '.join(NAMES)}")
-    return Sabotage(name=name)
+    if unknown := set(names) - set(NAMES):
+        raise DemoError(
+            f"There is no sabotage {', '.join(map(repr, sorted(unknown)))}; there are {', '.join(NAMES)}"
+        )
+    dags = None
+    if edits := [_EDITS[name] for name in names if name in _EDITS]:
+        dags = layout.sabotage / "dags"
+        shutil.copytree(REPOSITORY / "dags", dags, ignore=shutil.ignore_patterns("__pycache__"))
+        for edit in edits:
+            edit(dags)
+    driver = _forgiving_driver(layout) if EXIT_CODE_SWALLOWED in names else None
+    return Sabotage(names=tuple(names), dags=dags, driver_python=driver)
 
 
-def _drop_verify(dag_file: Path) -> None:
+def _forgiving_driver(layout: Layout) -> Path:
+    driver = layout.sabotage / "bin" / "python3"
+    driver.parent.mkdir()
+    driver.write_text(_DRIVER.format(python=sys.executable))
+    driver.chmod(driver.stat().st_mode | stat.S_IXUSR)
+    return driver
+
+
+def _gate_off(dags: Path) -> None:
+    """Expect nothing of a row."""
+    _edit_yaml(dags / "config" / "flights_suite.yaml", lambda it: it["suite"].update(expectations=[]))
+
+
+def _correction_lost(dags: Path) -> None:
+    """Merge without the clause that deletes."""
+
+    def drop(document: dict[str, Any]) -> None:
+        document["matched"] = [it for it in document["matched"] if it["action"] != "delete"]
+
+    _edit_yaml(dags / "config" / "flights_corrections.yaml", drop)
+
+
+def _compact_noop(dags: Path) -> None:
+    """Every file is larger than this target, so there is never anything to put together."""
+    _edit_yaml(
+        dags / "config" / "tables.yaml", lambda it: it["defaults"]["compaction"].update(target_size_bytes=1)
+    )
+
+
+def _zorder_noop(dags: Path) -> None:
+    """Leave the rows where they are."""
+    _edit_yaml(
+        dags / "config" / "tables.yaml",
+        lambda it: it["tables"]["flights"]["clustering"].update(enabled=False),
+    )
+
+
+def _verify_dropped(dags: Path) -> None:
     """Remove the task `verify`: its definition, its place in the chain, and who would miss it."""
+    dag_file = dags / "table_maintenance.py"
     text = dag_file.read_text()
     text, defined = re.subn(r"^( +)verify = .*?\n\1\)\n", "", text, flags=re.MULTILINE | re.DOTALL)
     text, chained = re.subn(r" >> verify\b", "", text)
@@ -111,3 +156,27 @@ def _drop_verify(dag_file: Path) -> None:
             f"{dag_file.name} has changed; the sabotage does not know how to drop its verify task"
         )
     dag_file.write_text(text)
+
+
+def _approval_ignored(dags: Path) -> None:
+    """Go on as if someone had approved."""
+    dag_file = dags / "table_rollback.py"
+    dag_file.write_text(dag_file.read_text() + _NOBODY_IS_ASKED)
+
+
+def _edit_yaml(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    document = yaml.safe_load(path.read_text())
+    edit(document)
+    path.write_text(yaml.safe_dump(document))
+
+
+_EDITS: Mapping[str, Callable[[Path], None]] = {
+    GATE_OFF: _gate_off,
+    CORRECTION_LOST: _correction_lost,
+    COMPACT_NOOP: _compact_noop,
+    ZORDER_NOOP: _zorder_noop,
+    VERIFY_DROPPED: _verify_dropped,
+    APPROVAL_IGNORED: _approval_ignored,
+}
+
+NAMES = (SKIP_MONTH, COMMIT_TWICE, QUARANTINE_DROPPED, EXIT_CODE_SWALLOWED, *_EDITS)

@@ -1,4 +1,4 @@
-"""The story: load, refuse, maintain, roll back and forward. Records what happened; judges nothing."""
+"""The story: load, refuse, gate, correct, maintain, roll back and forward. Records; judges nothing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from demo import raw_data
+from demo import deliveries
 from demo.dag_runs import DagRunner, RunRecord
 from demo.display import Display
+from demo.environment import USER
+from demo.job_results import failure, job_result
 from demo.layout import Layout, read_json, write_json
 from demo.processes import DemoError
 from demo.profiles import YEAR, Profile
 from demo.sabotage import Sabotage
 
-ETL, MAINTENANCE, ROLLBACK = DAG_IDS = ("flights_etl", "table_maintenance", "table_rollback")
+DAG_IDS = ("flights_etl", "flights_corrections", "table_maintenance", "table_rollback")
+ETL, CORRECTIONS, MAINTENANCE, ROLLBACK = DAG_IDS
 
 
 class Scenario:
@@ -32,8 +35,11 @@ class Scenario:
         self._sabotage = sabotage
         self._facts: dict[str, Any] = {
             "profile": profile.name,
-            "sabotage": sabotage.name,
+            "sabotage": list(sabotage.names),
+            "person": USER,
             "tables": {feed: str(layout.table(feed)) for feed in profile.feeds},
+            "deliveries": {},
+            "quality": {},
             "runs": [],
             "points": {},
         }
@@ -42,6 +48,8 @@ class Scenario:
         """Every act, in order. A run that fails is recorded like any other."""
         self._load()
         self._refuse()
+        self._gate()
+        self._correct()
         self._maintain()
         self._roll_back()
         write_json(self._layout.facts, self._facts)
@@ -59,21 +67,44 @@ class Scenario:
                 runs = self._runner.backfill(
                     ETL, months=batch, conf={"feeds": list(self._profile.feeds)}, report=self._display.detail
                 )
-            for run in runs:
-                self._record("load", run)
+            for month, run in zip(batch, runs, strict=False):
+                self._record("load", run, what=f"loaded {_month(month)}")
         self._sabotage.after_loading(self._layout, self._profile)
         self._note("loaded")
 
     def _refuse(self) -> None:
         month = self._profile.months[-1]
-        batches = raw_data.write_bad_batches(self._layout.bad_batches, month=month)
-        for name, path in batches.items():
+        batches = deliveries.write_bad_batches(self._layout.deliveries, month=month)
+        self._deliver(batches)
+        for name in batches:
             with self._display.step(f"deliver {_month(month)} again, badly ({name}): it must be refused"):
                 before = self._log_files("flights")
-                conf = {"first_month": _month(month), "source": str(path), "feeds": ["flights"]}
-                run = self._run(ETL, f"bad-{name}", conf)
+                run = self._run(ETL, f"bad-{name}", self._delivery(name, month))
                 self._record("bad", run, batch=name, log_before=before, log_after=self._log_files("flights"))
+            self._keep_quality(name, run)
         self._note("after_bad")
+
+    def _gate(self) -> None:
+        month = self._profile.months[-1]
+        name = deliveries.MIXED
+        self._deliver({name: deliveries.write_mixed_batch(self._layout.deliveries, month=month)})
+        with self._display.step(f"deliver {_month(month)} again ({name}): the gate must keep them aside"):
+            run = self._run(ETL, f"gated-{name}", self._delivery(name, month))
+            self._record("gated", run)
+        self._keep_quality(name, run)
+        self._sabotage.after_gate(self._layout)
+        self._note("gated")
+
+    def _correct(self) -> None:
+        path = deliveries.write_corrections(
+            self._layout.deliveries, month=self._profile.months[-1], earlier_month=self._profile.months[0]
+        )
+        self._deliver({"corrections": path})
+        with self._display.step("merge the late corrections"):
+            self._record(
+                "corrections", self._run(CORRECTIONS, "corrections", {"corrections": [path.as_uri()]})
+            )
+        self._note("corrected")
 
     def _maintain(self) -> None:
         with self._display.step("maintain every table"):
@@ -88,19 +119,41 @@ class Scenario:
         self._note("maintained")
 
     def _roll_back(self) -> None:
+        version = self._facts["points"]["loaded"]["flights"]
+        with self._display.step(f"ask to restore flights to version {version}; {USER} rejects it"):
+            before = self._log_files("flights")
+            run = self._restore("rejected", version, answer="Reject")
+            self._record("rejected", run, log_before=before, log_after=self._log_files("flights"))
+        self._note("rejected")
         for point, target in (("rolled_back", "first_months"), ("forward", "maintained")):
             version = self._facts["points"][target]["flights"]
-            with self._display.step(f"restore flights to version {version}"):
-                conf = {"table": str(self._layout.table("flights")), "version": version}
-                self._record("rollback", self._run(ROLLBACK, f"restore-to-{version}", conf))
+            with self._display.step(f"restore flights to version {version}; {USER} approves it"):
+                self._record("rollback", self._restore(f"restore-to-{version}", version, answer="Approve"))
             self._note(point)
 
-    def _run(self, dag_id: str, run_id: str, conf: dict[str, Any]) -> RunRecord:
-        return self._runner.run(dag_id, run_id=run_id, conf=conf, report=self._display.detail)
+    def _restore(self, run_id: str, version: int, *, answer: str) -> RunRecord:
+        conf = {"table": str(self._layout.table("flights")), "version": version}
+        return self._run(ROLLBACK, run_id, conf, answer=answer)
 
-    def _record(self, purpose: str, run: RunRecord, **more: Any) -> None:
-        self._facts["runs"].append({"purpose": purpose, **asdict(run), **more})
-        self._display.say(f"{run.dag_id} {run.run_id}: {run.state}")
+    def _run(self, dag_id: str, run_id: str, conf: dict[str, Any], *, answer: str | None = None) -> RunRecord:
+        return self._runner.run(dag_id, run_id=run_id, conf=conf, report=self._display.detail, answer=answer)
+
+    def _deliver(self, files: dict[str, Path]) -> None:
+        self._facts["deliveries"] |= {name: str(path) for name, path in files.items()}
+
+    def _delivery(self, name: str, month: int) -> dict[str, Any]:
+        source = self._facts["deliveries"][name]
+        return {"first_month": _month(month), "source": source, "feeds": ["flights"]}
+
+    def _record(self, purpose: str, run: RunRecord, *, what: str = "", **more: Any) -> None:
+        reason = failure(self._layout, run)
+        self._facts["runs"].append({"purpose": purpose, **asdict(run), "reason": reason, **more})
+        said = ", ".join(part for part in (what, run.state) if part)
+        self._display.say(f"{run.dag_id} {run.run_id}: {said}" + (f" ({reason})" if reason else ""))
+
+    def _keep_quality(self, name: str, run: RunRecord) -> None:
+        result = job_result(self._layout, run, "load_flights") or {}
+        self._facts["quality"][name] = (result.get("output") or {}).get("quality")
 
     def _note(self, point: str) -> None:
         self._facts["points"][point] = {feed: self._version(feed) for feed in self._profile.feeds}
@@ -122,7 +175,7 @@ class Scenario:
         plans = {}
         tables = self._runner.result(run, "tables") or []
         for task in run.tasks:
-            if task.task_id != "maintain.vacuum_plan" or task.state != "success":
+            if task.task_id != "maintain.vacuum" or task.state != "success":
                 continue
             summary = self._runner.result(run, task.task_id, map_index=task.map_index)
             result = read_json(Path(unquote(urlsplit(summary["result_uri"]).path)))

@@ -17,12 +17,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from demo.checks import Check, Evidence, check_all, typical_query
+from demo.checks import Check, Evidence, check_all, typical_queries
+from demo.checks.corrections import merge_counts
+from demo.checks.evidence import task_states
+from demo.checks.gate import reasons
+from demo.deliveries import MIXED
 from demo.layout import read_json, write_json
 from demo.table_reader import TableReader, provenance
 
 _FOREIGN = ("airflow", "delta_airflow", "delta_core", "pyspark", "spark_jobs")
 _POINTS = (("first_months", "the first run"), ("rolled_back", "rolled back"), ("forward", "forward again"))
+_NOT_APPLICABLE = "not rolled back"
+_FIGURES = ("versions", "files", "bytes", "rows", "")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     evidence = Evidence(facts=read_json(arguments.facts))
 
-    for show in (_show_tables, _show_vacuum, _show_skipping, _show_history):
+    for show in _PARTS:
         try:
             show(console, evidence)
         except Exception as error:
@@ -58,16 +64,11 @@ def _alone() -> Check:
 
 
 def _show_tables(console: Console, evidence: Evidence) -> None:
-    sizes = Table(title="Tables", title_justify="left")
-    for column in ("table", "versions", "files before", "after", "bytes before", "after"):
-        sizes.add_column(column, justify="left" if column == "table" else "right")
-    rows = Table(title="Rows at three versions", title_justify="left")
-    rows.add_column("table")
-    for _, name in _POINTS:
-        rows.add_column(name, justify="right")
+    sizes = _table("Tables before and after maintenance", "table", "versions", "files", "", "bytes", "")
+    rows = _table("Rows at three versions", "table", *(name for _, name in _POINTS))
     for feed in evidence.profile.feeds:
         table = evidence.tables[feed]
-        before = table.size(evidence.version("after_bad", feed))
+        before = table.size(evidence.version("corrected", feed))
         after = table.size(evidence.version("maintained", feed))
         sizes.add_row(
             feed,
@@ -77,7 +78,10 @@ def _show_tables(console: Console, evidence: Evidence) -> None:
             f"{before.bytes:,}",
             f"{after.bytes:,}",
         )
-        rows.add_row(feed, *(_rows_at(table, evidence.version(point, feed)) for point, _ in _POINTS))
+        untouched = evidence.version("maintained", feed)
+        versions = [evidence.version(point, feed) for point, _ in _POINTS]
+        shown = [_NOT_APPLICABLE if at == untouched else _rows_at(table, at) for at in versions]
+        rows.add_row(feed, *shown)
     console.print(sizes, rows)
 
 
@@ -85,45 +89,91 @@ def _rows_at(table: TableReader, version: int) -> str:
     return f"{table.rows(version).num_rows:,} (v{version})"
 
 
+def _show_refusals(console: Console, evidence: Evidence) -> None:
+    shown = _table("Deliveries of which nothing is visible, and why", "delivery", "reason")
+    for run in evidence.runs("bad"):
+        shown.add_row(run["batch"], run["reason"] or "")
+    console.print(shown)
+
+
+def _show_gate(console: Console, evidence: Evidence) -> None:
+    said = (evidence.facts["quality"].get(MIXED)) or {}
+    console.print(
+        f"The quality gate on [bold]{MIXED}[/bold]: {said.get('rows', 0):,} rows delivered, "
+        f"{said.get('published_rows', 0):,} published, {said.get('quarantined_rows', 0):,} quarantined"
+    )
+    shown = _table("In quarantine", "rows", "reason")
+    for reason, count in reasons(evidence).most_common():
+        shown.add_row(f"{count:,}", reason)
+    console.print(shown)
+
+
+def _show_corrections(console: Console, evidence: Evidence) -> None:
+    counts = merge_counts(evidence)
+    console.print(
+        "Late corrections, merged in one commit: "
+        + ", ".join(f"{count:,} rows {kind}" for kind, count in counts.items())
+        + "\n"
+    )
+
+
 def _show_vacuum(console: Console, evidence: Evidence) -> None:
-    shown = Table(title="What vacuum would delete once the retention is over, and why", title_justify="left")
-    for column in ("table", "files", "bytes", "reason"):
-        shown.add_column(column, justify="right" if column in ("files", "bytes") else "left")
+    title = "What vacuum would delete once the retention is over, and why"
+    shown = _table(title, "table", "files", "bytes", "reason")
     for feed, plan in sorted(evidence.facts["vacuum_plans"].items()):
-        reasons: Counter[str] = Counter()
+        by_reason: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         for file in plan["files"]:
-            reasons[file["reason"]] += 1
+            by_reason[file["reason"]] += 1
             sizes[file["reason"]] += file["size_bytes"]
-        for reason, count in reasons.most_common():
+        for reason, count in by_reason.most_common():
             shown.add_row(feed, f"{count:,}", f"{sizes[reason]:,}", reason)
     console.print(shown)
 
 
 def _show_skipping(console: Console, evidence: Evidence) -> None:
-    answer = typical_query(evidence)
-    console.print(
-        f"A typical query, [bold]{answer.query}[/bold]: skips {answer.files_total - answer.files_read} of "
-        f"{answer.files_total} files; {answer.rows_of_read_files:,} rows\n"
+    shown = _table(
+        "Files that a reader of flights skips, by the log alone", "query", "before clustering", "after"
     )
+    before, after = (typical_queries(evidence, point) for point in ("corrected", "maintained"))
+    for was, now in zip(before, after, strict=True):
+        shown.add_row(was.query, was.skipped, now.skipped)
+    console.print(shown)
+
+
+def _show_approvals(console: Console, evidence: Evidence) -> None:
+    shown = _table("Rollbacks that somebody had to approve", "run", "answer", "by", "then")
+    for run in (*evidence.runs("rejected"), *evidence.runs("rollback")):
+        restored = task_states(run, "restore")
+        for answer in run["answers"] or ({"chosen": "nobody was asked", "by": None},):
+            shown.add_row(
+                run["run_id"], answer["chosen"], answer["by"], f"restore {', '.join(map(str, restored))}"
+            )
+    console.print(shown)
 
 
 def _show_history(console: Console, evidence: Evidence) -> None:
     for feed in evidence.profile.feeds:
-        shown = Table(title=f"History of {feed}", title_justify="left")
-        for column in ("version", "when", "operation", "run", "task"):
-            shown.add_column(column)
+        shown = _table(f"History of {feed}", "version", "when (UTC)", "operation", "run", "task")
         for entry in evidence.tables[feed].history():
             when = datetime.fromtimestamp(entry["timestamp"] / 1000, tz=UTC)
             origin = provenance(entry)
             shown.add_row(
                 str(entry["version"]),
-                f"{when:%H:%M:%S}",
+                f"{when:%Y-%m-%d %H:%M:%S}",
                 str(entry["operation"]),
                 str(origin.get("run", "")),
                 str(origin.get("task", "")),
             )
         console.print(shown)
+
+
+def _table(title: str, *columns: str) -> Table:
+    """Figures stand at the right."""
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column in _FIGURES else "left")
+    return table
 
 
 def _show_checks(console: Console, checks: list[Check]) -> None:
@@ -135,6 +185,17 @@ def _show_checks(console: Console, checks: list[Check]) -> None:
     verdict = f"[red bold]{failed} of {len(checks)} checks failed[/red bold]" if failed else ""
     console.print(verdict or f"[green bold]All {len(checks)} checks held[/green bold]")
 
+
+_PARTS = (
+    _show_tables,
+    _show_refusals,
+    _show_gate,
+    _show_corrections,
+    _show_vacuum,
+    _show_skipping,
+    _show_approvals,
+    _show_history,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,17 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable
 
 from demo import raw_data
-from demo.checks import MAINTENANCE_TASKS, ROLLBACK_TASKS, Evidence, check_all
-from demo.profiles import PROFILES, Profile
+from demo.checks import Check, Evidence, check_all
+from demo.checks.corrections import corrections
+from demo.checks.gate import gate
+from demo.checks.loading import loads, origins
+from demo.checks.maintenance import maintained, vacuum_planned
+from demo.checks.refusals import refused
+from demo.checks.rollback import approvals, rolled_back
+from demo.deliveries import BAD_TAIL_NUMBER, MIXED, ROTTEN
+from demo.profiles import PROFILES
 from demo.table_reader import LOG, TableReader
+from tests.unit.demo.honest_world import FEEDS, SMALL, Facts, HonestWorld, append, by
 
-Facts = dict[str, Any]
-
-FEEDS = ("flights", "weather")
-SMALL = Profile(name="small", first_months=(1,), single_months=(2,), feeds=FEEDS, standalone=False)
+Spoil = Callable[[Path, Facts], None]
+Group = Callable[[Evidence], Iterator[Check]]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,87 +37,11 @@ def small_profile() -> Iterator[None]:
     del PROFILES[SMALL.name]
 
 
-def by(run_id: str, dag_id: str = "flights_etl") -> CommitProperties:
-    return CommitProperties(custom_metadata={"userMetadata": json.dumps({"dag": dag_id, "run": run_id})})
-
-
-def run(purpose: str, dag_id: str, run_id: str, states: dict[str, list[str]], **more: Any) -> dict[str, Any]:
-    return {
-        "purpose": purpose,
-        "dag_id": dag_id,
-        "run_id": run_id,
-        "state": "failed" if any("failed" in of_task for of_task in states.values()) else "success",
-        "tasks": [
-            {"task_id": name, "map_index": index, "state": state}
-            for name, of_task in states.items()
-            for index, state in enumerate(of_task)
-        ],
-        **more,
-    }
-
-
-def versions(home: Path) -> dict[str, int]:
-    return {feed: DeltaTable(str(home / feed)).version() for feed in FEEDS}
-
-
-def append(path: Path, rows: pa.Table, commit: CommitProperties) -> None:
-    write_deltalake(
-        str(path),
-        rows,
-        mode="append",
-        partition_by=["year", "month"],
-        commit_properties=commit,
-        target_file_size=60_000 if path.name == "flights" else 8_000,
-    )
-
-
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Facts]:
     """A world in which all went well, and its facts."""
-    home = tmp_path_factory.mktemp("honest")
-    facts: Facts = {"profile": SMALL.name, "tables": {feed: str(home / feed) for feed in FEEDS}, "points": {}}
-    runs = facts["runs"] = []
-    loaded = {f"{step}_{feed}": ["success"] for feed in FEEDS for step in ("extract", "load", "verify")}
-    for months in (SMALL.first_months, *((month,) for month in SMALL.single_months)):
-        run_id = f"load-{months}"
-        for feed in FEEDS:
-            append(home / feed, raw_data.read(feed, months=months), by(run_id))
-        runs.append(run("load", "flights_etl", run_id, loaded))
-        facts["points"].setdefault("first_months", versions(home))
-    facts["points"] |= {"loaded": versions(home), "after_bad": versions(home)}
-    refused = {
-        "extract_flights": ["success"],
-        "load_flights": ["failed"],
-        "verify_flights": ["upstream_failed"],
-    }
-    log = sorted(path.name for path in (home / "flights" / LOG).iterdir())
-    for batch in raw_data.BAD_BATCHES:
-        runs.append(run("bad", "flights_etl", batch, refused, batch=batch, log_before=log, log_after=log))
-    for feed in FEEDS:
-        table = DeltaTable(str(home / feed))
-        table.optimize.compact(commit_properties=by("maintain", "table_maintenance"))
-        table.create_checkpoint()
-    facts["points"]["maintained"] = versions(home)
-    done = {f"maintain.{name}": ["success"] * len(FEEDS) for name in MAINTENANCE_TASKS}
-    runs.append(run("maintenance", "table_maintenance", "maintain", done))
-    facts["data_files"] = {feed: TableReader(path=home / feed).data_files() for feed in FEEDS}
-    facts["vacuum_plans"] = {feed: {"files": vacuum_plan(home / feed)} for feed in FEEDS}
-    for point, target in (("rolled_back", "first_months"), ("forward", "maintained")):
-        flights = DeltaTable(str(home / "flights"))
-        flights.restore(facts["points"][target]["flights"], commit_properties=by(point, "table_rollback"))
-        runs.append(run("rollback", "table_rollback", point, {name: ["success"] for name in ROLLBACK_TASKS}))
-        facts["points"][point] = versions(home)
-    return home, facts
-
-
-def vacuum_plan(path: Path) -> list[dict[str, Any]]:
-    reader = TableReader(path=path)
-    live = reader.paths(reader.latest_version)
-    return [
-        {"path": name, "size_bytes": size, "reason": "removed"}
-        for name, size in reader.data_files().items()
-        if name not in live
-    ]
+    world = HonestWorld(tmp_path_factory.mktemp("honest"))
+    return world.home, world.facts
 
 
 @pytest.fixture
@@ -124,13 +54,16 @@ def world(honest: tuple[Path, Facts], tmp_path: Path) -> tuple[Path, Facts]:
     return tmp_path / "world", facts
 
 
-def failures(facts: Facts) -> list[str]:
-    return [check.name for check in check_all(Evidence(facts=facts)) if not check.held]
-
-
 def test_every_check_holds_when_all_went_well(honest: tuple[Path, Facts]) -> None:
-    assert failures(honest[1]) == []
-    assert len(list(check_all(Evidence(facts=honest[1])))) > 30
+    checks = list(check_all(Evidence(facts=honest[1])))
+    assert [(check.name, check.detail) for check in checks if not check.held] == []
+    assert len(checks) > 60
+
+
+def test_a_check_that_cannot_be_made_did_not_hold(honest: tuple[Path, Facts]) -> None:
+    facts = copy.deepcopy(honest[1])
+    del facts["points"]["corrected"]
+    assert "Late corrections" in {check.name for check in check_all(Evidence(facts=facts)) if not check.held}
 
 
 def append_unsigned(home: Path, facts: Facts) -> None:
@@ -146,14 +79,14 @@ def lose_the_checkpoint(home: Path, facts: Facts) -> None:
     (home / "flights" / LOG / "_last_checkpoint").unlink()
 
 
-def move_point(point: str, feed: str, version: int) -> Callable[[Path, Facts], None]:
+def move_point(point: str, feed: str, version: int) -> Spoil:
     def spoil(home: Path, facts: Facts) -> None:
         facts["points"][point][feed] = version
 
     return spoil
 
 
-def task_state(purpose: str, task_id: str, state: str | None) -> Callable[[Path, Facts], None]:
+def task_state(purpose: str, task_id: str, state: str | None) -> Spoil:
     def spoil(home: Path, facts: Facts) -> None:
         for one in facts["runs"]:
             if one["purpose"] == purpose:
@@ -167,7 +100,7 @@ def task_state(purpose: str, task_id: str, state: str | None) -> Callable[[Path,
 def let_a_bad_batch_in(home: Path, facts: Facts) -> None:
     rows = raw_data.read("flights", months=(2,)).slice(0, 1)
     at = rows.column_names.index("tailnum")
-    rows = rows.set_column(at, "tailnum", pa.array([raw_data.BAD_TAIL_NUMBER]))
+    rows = rows.set_column(at, "tailnum", pa.array([BAD_TAIL_NUMBER]))
     append(home / "flights", rows, by("load-(2,)"))
 
 
@@ -182,45 +115,168 @@ def forget_reasons(home: Path, facts: Facts) -> None:
         file["reason"] = ""
 
 
+def remember(purpose: str, **said: Any) -> Spoil:
+    def spoil(home: Path, facts: Facts) -> None:
+        for one in facts["runs"]:
+            if one["purpose"] == purpose:
+                one.update(said)
+
+    return spoil
+
+
+def lose_quarantined_rows(home: Path, facts: Facts) -> None:
+    DeltaTable(str(home / "flights" / "_deltaward" / "quarantine")).delete("carrier = 'ZZ'")
+
+
+def blame_another_column(home: Path, facts: Facts) -> None:
+    DeltaTable(str(home / "flights" / "_deltaward" / "quarantine")).update(
+        {"_quarantine_reason": "'distance is wrong'"}
+    )
+
+
+def misreport_quality(home: Path, facts: Facts) -> None:
+    path = home / "flights" / LOG / f"{facts['points']['gated']['flights']:020}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    (info,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    said = json.loads(info["userMetadata"])
+    said["quality"]["published_rows"] += 1
+    info["userMetadata"] = json.dumps(said)
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def load_a_script(home: Path, facts: Facts) -> None:
+    page = home / "another.html"
+    page.write_text('<html><script src="elsewhere.js"></script></html>')
+    facts["quality"][MIXED]["report_html"] = page.as_uri()
+
+
+def let_the_rotten_in(home: Path, facts: Facts) -> None:
+    facts["quality"][ROTTEN]["outcome"] = "passed"
+
+
+def merge_less(home: Path, facts: Facts) -> None:
+    """Another file than the one that was merged is said to have been delivered."""
+    path = Path(facts["deliveries"]["corrections"])
+    lines = path.read_text().splitlines(keepends=True)
+    shorter = path.with_name("shorter.csv")
+    shorter.write_text("".join(line for line in lines if ",delete," not in line))
+    facts["deliveries"]["corrections"] = str(shorter)
+
+
 @pytest.mark.parametrize(
-    ("spoil", "found_by"),
+    ("spoil", "group", "found_by"),
     [
         pytest.param(
-            move_point("loaded", "flights", 0), "flights: each month has the rows", id="month missing"
+            move_point("loaded", "flights", 0), loads, "flights: each month has the rows", id="month missing"
         ),
-        pytest.param(append_unsigned, "flights: every version names the successful run", id="unsigned"),
-        pytest.param(let_a_bad_batch_in, "no row of a bad batch is visible", id="bad batch visible"),
         pytest.param(
-            let_a_bad_batch_in, "flights: each load run committed exactly once", id="committed twice"
+            append_unsigned, origins, "flights: every version names the successful run", id="unsigned"
         ),
-        pytest.param(move_point("maintained", "weather", 1), "weather: compaction left one file", id="no-op"),
+        pytest.param(let_a_bad_batch_in, refused, "no row of a bad batch is visible", id="bad batch visible"),
         pytest.param(
-            task_state("maintenance", "maintain.verify", None),
-            "each maintenance task ran",
-            id="verify dropped",
+            let_a_bad_batch_in, origins, "flights: each load run committed exactly once", id="committed twice"
         ),
         pytest.param(
             task_state("bad", "load_flights", "success"),
+            refused,
             "bad batch wrong_type: its load",
             id="failure hidden",
         ),
         pytest.param(
-            task_state("load", "verify_weather", "failed"), "every load was verified", id="unverified"
+            remember("bad", reason=None), refused, "bad batch null_key: the run says", id="no cause"
         ),
-        pytest.param(task_state("rollback", "dry_run", None), "both rollback runs planned", id="no dry run"),
-        pytest.param(lose_the_checkpoint, "flights: a checkpoint was written", id="no checkpoint"),
-        pytest.param(lose_a_data_file, "weather: planning deleted nothing", id="file deleted"),
         pytest.param(
-            plan_to_delete_a_live_file, "flights: vacuum would delete what no live", id="live file planned"
+            task_state("load", "verify_weather", "failed"), loads, "every load was verified", id="unverified"
         ),
-        pytest.param(forget_reasons, "weather: the plan gives a reason for each file", id="no reason"),
+        pytest.param(lose_quarantined_rows, gate, "gate: every bad row, and no other", id="rows lost"),
+        pytest.param(lose_quarantined_rows, gate, "gate: published and quarantined", id="sum is short"),
+        pytest.param(blame_another_column, gate, "gate: each quarantined row says", id="wrong reason"),
+        pytest.param(move_point("gated", "flights", 1), gate, "gate: what was published is", id="not gated"),
+        pytest.param(misreport_quality, gate, "gate: the commit tells the outcome", id="wrong outcome"),
+        pytest.param(let_the_rotten_in, gate, "gate: many_bad_rows failed", id="too much let in"),
+        pytest.param(load_a_script, gate, "gate: the reports on few_bad_rows", id="page needs a network"),
+        pytest.param(merge_less, corrections, "corrections: the rows are those of", id="clause lost"),
+        pytest.param(merge_less, corrections, "corrections: the history counts", id="counts differ"),
         pytest.param(
-            move_point("rolled_back", "flights", 1), "version 1 has the files and rows", id="restore"
+            move_point("corrected", "flights", 2),
+            corrections,
+            "corrections: with them, every value",
+            id="not merged",
+        ),
+        pytest.param(
+            task_state("corrections", "verify", "failed"),
+            corrections,
+            "corrections: the run merged",
+            id="merge unverified",
+        ),
+        pytest.param(
+            move_point("maintained", "weather", 1), maintained, "weather: compaction left one", id="no-op"
+        ),
+        pytest.param(
+            task_state("maintenance", "maintain.verify", None),
+            maintained,
+            "each maintenance task ran",
+            id="verify dropped",
+        ),
+        pytest.param(
+            move_point("maintained", "flights", 3), maintained, "flights: after clustering", id="no order"
+        ),
+        pytest.param(
+            lose_the_checkpoint, maintained, "flights: a checkpoint was written", id="no checkpoint"
+        ),
+        pytest.param(
+            lose_a_data_file, vacuum_planned, "weather: planning deleted nothing", id="file deleted"
+        ),
+        pytest.param(
+            plan_to_delete_a_live_file,
+            vacuum_planned,
+            "flights: vacuum would delete what no live",
+            id="live file planned",
+        ),
+        pytest.param(
+            forget_reasons, vacuum_planned, "weather: the plan gives a reason for each file", id="no reason"
+        ),
+        pytest.param(
+            remember("rejected", answers=[]), approvals, "the rejected rollback was put to", id="not asked"
+        ),
+        pytest.param(
+            task_state("rejected", "restore", "success"),
+            approvals,
+            "the rejected rollback planned, asked, and",
+            id="answer ignored",
+        ),
+        pytest.param(
+            move_point("rejected", "flights", 5),
+            approvals,
+            "the rejected rollback changed nothing",
+            id="restored all the same",
+        ),
+        pytest.param(
+            remember("rollback", answers=[{"chosen": "Approve", "by": "nobody"}]),
+            approvals,
+            "both applied rollbacks were approved by admin",
+            id="someone else approved",
+        ),
+        pytest.param(
+            move_point("forward", "flights", 4), approvals, "the restored versions name admin", id="unsaid"
+        ),
+        pytest.param(
+            task_state("rollback", "dry_run", None),
+            rolled_back,
+            "both rollback runs planned",
+            id="no dry run",
+        ),
+        pytest.param(
+            move_point("rolled_back", "flights", 1),
+            rolled_back,
+            "version 1 has the files and rows",
+            id="restore",
         ),
     ],
 )
 def test_what_is_spoiled_is_found(
-    world: tuple[Path, Facts], spoil: Callable[[Path, Facts], None], found_by: str
+    world: tuple[Path, Facts], spoil: Spoil, group: Group, found_by: str
 ) -> None:
     spoil(*world)
-    assert any(name.startswith(found_by) for name in failures(world[1])), failures(world[1])
+    failed = [check.name for check in group(Evidence(facts=world[1])) if not check.held]
+    assert any(name.startswith(found_by) for name in failed), failed

@@ -1,0 +1,83 @@
+"""Going back only when someone said so, and forward again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from demo.checks.corrections import corrected_year
+from demo.checks.evidence import Check, Evidence, task_states
+from demo.table_reader import provenance, same_rows
+
+STOPPED = {
+    "dry_run": "success",
+    "approve": "success",
+    "restore": "skipped",
+    "verify": "skipped",
+    "outcome": "failed",
+}
+"""The tasks of a rollback that was not approved: it fails, since the table was not put back."""
+APPROVE, REJECT = "Approve", "Reject"
+APPLIED = (("rolled_back", "first_months"), ("forward", "maintained"))
+"""The points of the story that a rollback made, each with the point that it went back to."""
+
+
+def approvals(evidence: Evidence) -> Iterator[Check]:
+    """Approval."""
+    person = evidence.facts["person"]
+    rejected = evidence.run("rejected")
+    yield Check(
+        name=f"the rejected rollback was put to {person}, who said no",
+        held=_answers(rejected) == [(REJECT, person)],
+        detail=f"answers {_answers(rejected)}",
+    )
+    states = {name: task_states(rejected, name) for name in STOPPED}
+    yield Check(
+        name="the rejected rollback planned, asked, and stopped there",
+        held=states == {name: [state] for name, state in STOPPED.items()} and rejected["state"] == "failed",
+        detail=f"run {rejected['state']}, tasks {states}",
+    )
+    unchanged = rejected["log_before"] == rejected["log_after"] and bool(rejected["log_before"])
+    same = evidence.version("rejected", "flights") == evidence.version("maintained", "flights")
+    yield Check(name="the rejected rollback changed nothing", held=unchanged and same)
+    answers = [_answers(run) for run in evidence.runs("rollback")]
+    yield Check(
+        name=f"both applied rollbacks were approved by {person}",
+        held=answers == [[(APPROVE, person)]] * len(APPLIED),
+        detail=f"answers {answers}",
+    )
+    history = {entry["version"]: entry for entry in evidence.tables["flights"].history()}
+    approvers = [
+        provenance(history[evidence.version(point, "flights")]).get("approver") for point, _ in APPLIED
+    ]
+    yield Check(
+        name=f"the restored versions name {person} as who approved them",
+        held=approvers == [person] * len(APPLIED),
+        detail=f"approvers {approvers}",
+    )
+
+
+def rolled_back(evidence: Evidence) -> Iterator[Check]:
+    """Rollback."""
+    runs, table = evidence.runs("rollback"), evidence.tables["flights"]
+    complete = [
+        run["state"] == "success"
+        and all(task_states(run, name) == ["success"] for name in ("dry_run", "restore", "verify"))
+        for run in runs
+    ]
+    yield Check(name="both rollback runs planned, restored and verified", held=complete == [True, True])
+    for point, target in APPLIED:
+        version, wanted = evidence.version(point, "flights"), evidence.version(target, "flights")
+        same = version != wanted and table.paths(version) == table.paths(wanted)
+        same = same and same_rows(table.rows(version), table.rows(wanted))
+        yield Check(name=f"version {version} has the files and rows of version {wanted}", held=same)
+    final = table.rows(table.latest_version)
+    yield Check(
+        name="flights: after going back and forward every value is the corrected raw file's",
+        held=same_rows(final, corrected_year(evidence)),
+        detail=f"{final.num_rows:,} rows",
+    )
+
+
+def _answers(run: dict[str, Any]) -> list[tuple[str, str | None]]:
+    return [(answer["chosen"], answer["by"]) for answer in run["answers"]]

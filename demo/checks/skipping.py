@@ -1,0 +1,92 @@
+"""What a reader need not read: decided by the minima and maxima in the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from demo.checks.evidence import Evidence
+from demo.table_reader import TableReader
+
+Equals = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippingAnswer:
+    """What one query reads of one version.
+
+    Attributes:
+        files_read, bytes_read: of the files that the statistics do not rule out.
+        rows_found: rows of the answer in those files.
+        rows_wanted: rows of the answer in the whole version.
+    """
+
+    query: str
+    files_total: int
+    files_read: int
+    bytes_read: int
+    rows_found: int
+    rows_wanted: int
+
+    @property
+    def share_skipped(self) -> float:
+        return 1 - self.files_read / self.files_total
+
+    @property
+    def skipped(self) -> str:
+        return (
+            f"{self.files_total - self.files_read} of {self.files_total} files skipped "
+            f"({self.share_skipped:.0%}), {self.bytes_read:,} bytes left to read"
+        )
+
+
+def typical_queries(evidence: Evidence, point: str) -> list[SkippingAnswer]:
+    """The flights of one month to one place, and those of one carrier in all, at a point of the story."""
+    table, month = evidence.tables["flights"], evidence.profile.months[-1]
+    version = evidence.version(point, "flights")
+    queries: tuple[Equals, ...] = ({"month": month, "dest": "SFO"}, {"carrier": "AS"})
+    return [answer(table, version, query) for query in queries]
+
+
+def answer(table: TableReader, version: int, query: Equals) -> SkippingAnswer:
+    """Plan the query by the log, run it on the files left, and on the whole version."""
+    files = table.files(version)
+    left = [file for file in files if _may_hold(file, query)]
+    inside = {name: value for name, value in query.items() if name not in files[0]["partition"]}
+    return SkippingAnswer(
+        query=" AND ".join(f"{name} = {value!r}" for name, value in query.items()),
+        files_total=len(files),
+        files_read=len(left),
+        bytes_read=sum(file["size_bytes"] for file in left),
+        rows_found=sum(_count(_read(table, file, list(inside)), inside) for file in left),
+        rows_wanted=_count(table.rows(version), query),
+    )
+
+
+def _may_hold(file: Mapping[str, Any], query: Equals) -> bool:
+    """False when the log alone shows that no row of the file is in the answer."""
+    for name, value in query.items():
+        if name in file["partition"]:
+            if file["partition"][name] != value:
+                return False
+        elif not file["min"][name] <= value <= file["max"][name]:
+            return False
+    return True
+
+
+def _read(table: TableReader, file: Mapping[str, Any], columns: list[str]) -> pa.Table:
+    return pyarrow.parquet.read_table(table.path / file["path"], columns=columns, partitioning=None)
+
+
+def _count(rows: pa.Table, query: Equals) -> int:
+    """How many rows have all the values."""
+    held = pa.array([True] * rows.num_rows)
+    for name, value in query.items():
+        wanted = pa.scalar(value)
+        held = pc.and_kleene(held, pc.equal(rows[name].cast(wanted.type), wanted))
+    return int(pc.sum(held).as_py() or 0)

@@ -1,0 +1,147 @@
+"""What the source delivers besides the published year: bad months, a mixed one, and late corrections.
+
+Every file is made of the published rows by fixed rules, so that each demonstration delivers the same.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from demo import raw_data
+from demo.profiles import YEAR
+
+BAD_TAIL_NUMBER = "BAD000"
+"""Marks every row that must never be published, so that one that gets through is seen."""
+
+BAD_BATCHES = ("wrong_type", "null_key", "extra_column")
+"""Deliveries that break the contract: in every fourth row, or as a whole."""
+
+ROTTEN = "many_bad_rows"
+"""A delivery that keeps the contract, but whose values are wrong in every fourth row."""
+
+ROTTEN_EVERY = 4
+
+MIXED = "few_bad_rows"
+"""A delivery with some wrong values, and some flights that are listed twice under another number."""
+
+SPOILED_EVERY, TWICE_EVERY, CHANGED_EVERY, SUPERSEDED_EVERY = 400, 900, 600, 3
+TWICE_NUMBER = 20_000
+"""Added to the number of a flight that is listed a second time."""
+
+FAULTS: tuple[dict[str, str], ...] = (
+    {"dep_time": "2513"},
+    {"carrier": "ZZ"},
+    {"distance": "12000"},
+    {"air_time": "-7", "dep_time": "0"},
+)
+"""What is wrong in the spoiled rows, in turn: column and value."""
+
+Row = dict[str, str]
+
+
+def write_bad_batches(directory: Path, *, month: int) -> dict[str, Path]:
+    """Write re-deliveries of one month of flights, of which nothing may be published; name -> file."""
+    header, rows = _published(month)
+    rows = [row | {"tailnum": BAD_TAIL_NUMBER} for row in rows]
+    written = {}
+    for name in BAD_BATCHES:
+        path = directory / f"{name}.csv"
+        _write(path, *_DEFECTS[name](header, rows))
+        written[name] = path
+    written[ROTTEN] = directory / f"{ROTTEN}.csv"
+    _write(
+        written[ROTTEN], header, (_spoiled(row, index, every=ROTTEN_EVERY) for index, row in enumerate(rows))
+    )
+    return written
+
+
+def write_mixed_batch(directory: Path, *, month: int) -> Path:
+    """Write a re-delivery of one month of flights, most of whose rows are good; returns the file."""
+    header, rows = _published(month)
+    path = directory / f"{MIXED}.csv"
+    spoiled = (_spoiled(row, index, every=SPOILED_EVERY) for index, row in enumerate(rows))
+    _write(path, header, (*spoiled, *_listed_twice(rows)))
+    return path
+
+
+def write_corrections(directory: Path, *, month: int, earlier_month: int) -> Path:
+    """Write the corrections of the mixed batch and of an earlier month; returns the file.
+
+    Three kinds of rows, told apart by the column `correction`: `change` (the delays turned out otherwise),
+    `delete` (a flight listed twice) and `add` (a row that came spoiled, now right). A flight may be
+    corrected more than once: the row with the highest `sequence` holds, wherever in the file it stands.
+    """
+    header, rows = _published(month)
+    _, earlier = _published(earlier_month)
+    good = [row for index, row in enumerate(rows) if index % SPOILED_EVERY != SPOILED_EVERY // 2]
+    late = [row for index, row in enumerate(rows) if index % SPOILED_EVERY == SPOILED_EVERY // 2]
+    flown = [row for row in (*earlier, *good) if row["arr_delay"] not in ("NA", "")]
+    delivered: list[Row] = []
+    for index, row in enumerate(flown[::CHANGED_EVERY]):
+        delivered.append(_changed(row, minutes=7) | {"correction": "change", "sequence": "2"})
+        if index % SUPERSEDED_EVERY == 0:
+            delivered.append(_changed(row, minutes=99) | {"correction": "change", "sequence": "1"})
+    delivered += [row | {"correction": "delete", "sequence": "1"} for row in _listed_twice(rows)]
+    delivered += [row | {"correction": "add", "sequence": "1"} for row in late]
+    path = directory / "corrections.csv"
+    _write(path, [*header, "correction", "sequence"], delivered)
+    return path
+
+
+def _published(month: int) -> tuple[list[str], list[Row]]:
+    header, *lines = raw_data.raw_bytes("flights").decode().splitlines()
+    reader = csv.DictReader([header, *(line for line in lines if line.startswith(f"{YEAR},{month},"))])
+    return header.split(","), list(reader)
+
+
+def _write(path: Path, header: Iterable[str], rows: Iterable[Row]) -> None:
+    """No value is quoted and a null is empty, which every reader takes for null."""
+    names = list(header)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONE)
+        writer.writerow(names)
+        writer.writerows(["" if row[name] == "NA" else row[name] for name in names] for row in rows)
+
+
+def _spoiled(row: Row, index: int, *, every: int) -> Row:
+    if index % every != every // 2:
+        return row
+    return row | FAULTS[index // every % len(FAULTS)] | {"tailnum": BAD_TAIL_NUMBER}
+
+
+def _listed_twice(rows: list[Row]) -> Iterator[Row]:
+    for row in rows[::TWICE_EVERY]:
+        yield row | {"flight": str(int(row["flight"]) + TWICE_NUMBER)}
+
+
+def _changed(row: Row, *, minutes: int) -> Row:
+    return row | {name: str(int(row[name]) + minutes) for name in ("dep_delay", "arr_delay")}
+
+
+Content = tuple[list[str], Iterable[Row]]
+
+
+def _wrong_type(header: list[str], rows: list[Row]) -> Content:
+    return header, [*_every_fourth(rows, {"dep_delay": "late"})]
+
+
+def _null_key(header: list[str], rows: list[Row]) -> Content:
+    return header, [*_every_fourth(rows, {"flight": "NA"})]
+
+
+def _extra_column(header: list[str], rows: list[Row]) -> Content:
+    return [*header, "gate"], [row | {"gate": "B7"} for row in rows]
+
+
+def _every_fourth(rows: list[Row], fault: Row) -> Iterator[Row]:
+    for index, row in enumerate(rows):
+        yield row if index % ROTTEN_EVERY else row | fault
+
+
+_DEFECTS: dict[str, Callable[[list[str], list[Row]], Content]] = {
+    "wrong_type": _wrong_type,
+    "null_key": _null_key,
+    "extra_column": _extra_column,
+}
