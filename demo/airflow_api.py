@@ -41,6 +41,9 @@ class AirflowApi:
         errors = self._get("/api/v2/importErrors")["import_errors"]
         return [f"{error['filename']}: {error['stack_trace']}" for error in errors]
 
+    def unpause(self, dag_id: str) -> None:
+        self._repeated("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+
     def trigger(self, dag_id: str, *, run_id: str, conf: Json) -> None:
         """Start a manual run, one without a logical date."""
         body = {"logical_date": None, "dag_run_id": run_id, "conf": conf}
@@ -78,7 +81,12 @@ class AirflowApi:
     def answer(self, dag_id: str, run_id: str, task_id: str, *, option: str) -> None:
         """Answer the question that a waiting task asks."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
-        self._authorised("PATCH", path, {"chosen_options": [option], "params_input": {}})
+        try:
+            self._repeated("PATCH", path, {"chosen_options": [option], "params_input": {}})
+        except DemoError as error:
+            # Answered already: by an attempt whose reply was lost.
+            if _status(error) != 409:
+                raise
 
     def questions(self, dag_id: str, run_id: str) -> list[Json]:
         """What the run's tasks asked, and what was answered."""
@@ -98,11 +106,14 @@ class AirflowApi:
             raise
 
     def _get(self, path: str) -> Json:
-        """Reading again does no harm, and a busy server may answer the second time."""
+        return self._repeated("GET", path, None)
+
+    def _repeated(self, method: str, path: str, body: Json | None) -> Json:
+        """What does no harm when it is done again; a busy server may answer the second time."""
         patience = _ATTEMPTS
         while True:
             try:
-                return self._authorised("GET", path, None)
+                return self._authorised(method, path, body)
             except DemoError as error:
                 patience -= 1
                 if (_status(error) or 500) < 500 or not patience:

@@ -84,7 +84,8 @@ def base_environment(
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags or REPOSITORY / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(no_plugins),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        # Not every DAG here is part of the demonstration, and some have a schedule.
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         # SQLite lets one writer in at a time; on a busy machine the others must wait longer than 5 s.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{layout.airflow_home / 'airflow.db'}?timeout=60",

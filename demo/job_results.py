@@ -30,5 +30,5 @@ def failure(layout: Layout, run: RunRecord) -> str | None:
             error = (job_result(layout, run, task.task_id) or {}).get("error")
             if error:
                 said = " ".join(str(error["message"]).split())
-                return shorten(f"{error['code']}: {said}", width=_WIDTH, placeholder=" ...")
+                return shorten(f"{error['code']}: {said}", width=_WIDTH)
     return None

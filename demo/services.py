@@ -96,7 +96,7 @@ def wait_for_airflow(
     seconds: float,
     report: Report,
 ) -> AirflowApi:
-    """Return once every service is healthy and the DAGs are known.
+    """Return once every service is healthy and the DAGs are known; they may run then.
 
     Raises: DemoError: a service ended, a DAG does not import, or the time is over.
     """
@@ -117,4 +117,6 @@ def wait_for_airflow(
                 raise DemoError("A DAG file does not import:\n" + "\n".join(errors))
             missing = sorted(set(dag_ids) - api.dag_ids())
         report("waiting for " + ", ".join(missing) if missing else "healthy")
+    for dag_id in dag_ids:
+        api.unpause(dag_id)
     return api
