@@ -36,7 +36,8 @@ def spoiled_dags(layout: Layout, *names: str) -> Path:
 
 def changed_files(dags: Path) -> set[str]:
     kept = {path.relative_to(DAGS).as_posix() for path in DAGS.rglob("*") if path.suffix in (".py", ".yaml")}
-    return {name for name in kept if (dags / name).read_text() != (DAGS / name).read_text()}
+    left = {name for name in kept if (dags / name).exists()}
+    return (kept - left) | {name for name in left if (dags / name).read_text() != (DAGS / name).read_text()}
 
 
 def yaml_of(dags: Path, name: str) -> Any:
@@ -73,10 +74,7 @@ def test_clustering_is_switched_off(layout: Layout) -> None:
 def test_the_gate_expects_nothing(layout: Layout) -> None:
     dags = spoiled_dags(layout, sabotage.GATE_OFF)
     assert changed_files(dags) == {"config/flights_suite.yaml"}
-    spoiled, original = yaml_of(dags, "flights_suite.yaml"), yaml_of(DAGS, "flights_suite.yaml")
-    assert spoiled["suite"].pop("expectations") == []
-    assert original["suite"].pop("expectations")
-    assert spoiled == original
+    assert not (dags / "config" / "flights_suite.yaml").exists()
 
 
 def test_the_merge_has_every_clause_but_the_one_that_deletes(layout: Layout) -> None:
