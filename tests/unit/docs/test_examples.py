@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core import write_deltalake
 from tests.support.documents import EXAMPLES, example_blocks, run_blocks
 from tests.support.repository import ROOT
 
@@ -45,3 +47,13 @@ def test_batches_in_a_data_loader(tmp_path: Path) -> None:
         pytest.skip("torch is not installed (gigabytes, not among the development extras)")
     names = run_blocks(document, tmp_path)
     assert run_blocks(document, tmp_path, tag="torch", **names)["total"] == 19
+
+
+def test_the_pipelines_pages_query_their_tables(tmp_path: Path) -> None:
+    orders = pa.table({"id": [1, 2], "deleted": [False, True]})
+    write_deltalake(str(tmp_path / "orders"), orders, mode="error")
+    for address in ("10.0.0.1", "172.16.0.1"):
+        write_deltalake(str(tmp_path / "logs_silver"), pa.table({"destIP": [address]}), mode="append")
+
+    assert run_blocks("docs/dags/cdc_orders.md", tmp_path, tag="query")["orders"]["id"].to_pylist() == [1]
+    assert len(run_blocks("docs/dags/medallion_logs.md", tmp_path, tag="query")["opened"]) == 1
