@@ -19,7 +19,7 @@ from tests.support.repository import ROOT
 
 __all__ = ["airflow_database"]
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(400)]
 
 WORKER = Path(__file__).parent / "rollback_worker.py"
 ORDER = ("dry_run", "apply", "approve", "restore", "verify", "outcome")

@@ -23,6 +23,8 @@ from tests.support.dag_modules import dag_config, dag_module
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 stream = dag_module("orders_source")
 Change = dict[str, Any]
 State = dict[int, tuple[int, dict[str, Any] | None]]

@@ -22,6 +22,8 @@ from tests.support.dag_modules import dag_config, dag_module
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 log = dag_module("access_log_source")
 EVENTS, SEED = 1_500, 7
 HOURS = [datetime(2026, 1, 1, 23, tzinfo=UTC), datetime(2026, 1, 2, 0, tzinfo=UTC)]
