@@ -47,15 +47,6 @@ if done.returncode and "--result" in sys.argv:
     json.dump(result, open(path, "w"))
 """
 
-_NOBODY_IS_ASKED = """
-
-DeltaApprovalOperator.execute = lambda self, context: {
-    "chosen_options": [self.APPROVE],
-    "params_input": {},
-    "responded_by_user": {"id": "nobody", "name": "nobody"},
-}
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sabotage:
@@ -159,9 +150,12 @@ def _verify_dropped(dags: Path) -> None:
 
 
 def _approval_ignored(dags: Path) -> None:
-    """Go on as if someone had approved."""
+    """Waive every approval, and allow that."""
     dag_file = dags / "table_rollback.py"
-    dag_file.write_text(dag_file.read_text() + _NOBODY_IS_ASKED)
+    text, waived = re.subn(r"\bwaive=\"[^\"]+\"", "waive=True", dag_file.read_text())
+    if waived != 1:
+        raise DemoError(f"{dag_file.name} has changed; the sabotage does not know how to waive its approval")
+    dag_file.write_text(f'{text}\nos.environ["DELTAWARD_ALLOW_WAIVED_APPROVAL"] = "true"\n')
 
 
 def _edit_yaml(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:

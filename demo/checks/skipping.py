@@ -21,7 +21,8 @@ class SkippingAnswer:
     """What one query reads of one version.
 
     Attributes:
-        files_read, bytes_read: of the files that the statistics do not rule out.
+        files_total: files of the partitions that the query names, or of all.
+        files_read, bytes_read: of those that the statistics do not rule out.
         rows_found: rows of the answer in those files.
         rows_wanted: rows of the answer in the whole version.
     """
@@ -55,8 +56,8 @@ def typical_queries(evidence: Evidence, point: str) -> list[SkippingAnswer]:
 
 def answer(table: TableReader, version: int, query: Equals) -> SkippingAnswer:
     """Plan the query by the log, run it on the files left, and on the whole version."""
-    files = table.files(version)
-    left = [file for file in files if _may_hold(file, query)]
+    files = [file for file in table.files(version) if _partition_may_hold(file, query)]
+    left = [file for file in files if _statistics_may_hold(file, query)]
     inside = {name: value for name, value in query.items() if name not in files[0]["partition"]}
     return SkippingAnswer(
         query=" AND ".join(f"{name} = {value!r}" for name, value in query.items()),
@@ -68,15 +69,15 @@ def answer(table: TableReader, version: int, query: Equals) -> SkippingAnswer:
     )
 
 
-def _may_hold(file: Mapping[str, Any], query: Equals) -> bool:
-    """False when the log alone shows that no row of the file is in the answer."""
-    for name, value in query.items():
-        if name in file["partition"]:
-            if file["partition"][name] != value:
-                return False
-        elif not file["min"][name] <= value <= file["max"][name]:
-            return False
-    return True
+def _partition_may_hold(file: Mapping[str, Any], query: Equals) -> bool:
+    partition = file["partition"]
+    return all(partition[name] == value for name, value in query.items() if name in partition)
+
+
+def _statistics_may_hold(file: Mapping[str, Any], query: Equals) -> bool:
+    """False when minima and maxima alone show that no row of the file is in the answer."""
+    low, high = file["min"], file["max"]
+    return all(low[name] <= value <= high[name] for name, value in query.items() if name in low)
 
 
 def _read(table: TableReader, file: Mapping[str, Any], columns: list[str]) -> pa.Table:
