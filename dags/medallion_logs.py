@@ -42,6 +42,11 @@ def config(name: str) -> dict[str, Any]:
     return loaded
 
 
+def delta(name: str, table_uri: str, **rows: Any) -> dict[str, Any]:
+    """A source: rows of a table, shaped as the file of that name says."""
+    return {"format": "delta", "uris": [table_uri], **rows, **config(name)}
+
+
 def load(layer: str, table_uri: str, **arguments: Any) -> DeltaLoadOperator:
     return DeltaLoadOperator(
         task_id=layer,
@@ -54,13 +59,8 @@ def load(layer: str, table_uri: str, **arguments: Any) -> DeltaLoadOperator:
 
 
 def verify(layer: str, table_uri: str, **versions: Any) -> DeltaJobOperator:
-    return DeltaJobOperator(
-        task_id=f"verify_{layer}",
-        table_uri=table_uri,
-        kind="verify",
-        runner="inline",
-        job_parameters=versions,
-    )
+    shared: dict[str, Any] = {"kind": "verify", "runner": "inline", "job_parameters": versions}
+    return DeltaJobOperator(task_id=f"verify_{layer}", table_uri=table_uri, **shared)
 
 
 @task(multiple_outputs=True)
@@ -121,23 +121,19 @@ def medallion_logs() -> None:
         source={"format": "json", "uris": landed["uris"], "corrupt_column": "_corrupt"},
         work_name="medallion/bronze {{ ti.xcom_pull(task_ids='land', key='hour') }}",
     )
+    bronze_version = bronze.output["version_to"]
     silver = load(
         "silver",
         SILVER,
-        source={
-            "format": "delta",
-            "uris": [BRONZE],
-            "version": bronze.output["version_to"],
-            "changes_since": "recorded",
-            **config("silver_logs_source"),
-        },
+        source=delta("silver_logs_source", BRONZE, version=bronze_version, changes_since="recorded"),
         deduplicate={"keys": ["eventId"], "against_table": True},
         quality=config("silver_logs_suite"),
         partition_by=["day"],
         work_name="medallion/silver",
-        work_version=bronze.output["version_to"],
+        work_version=bronze_version,
     )
-    changed = changed_days(silver.output["version_to"])
+    silver_version = silver.output["version_to"]
+    changed = changed_days(silver_version)
     z_order = DeltaOptimizeOperator(
         task_id="z_order_silver",
         table_uri=SILVER,
@@ -148,20 +144,14 @@ def medallion_logs() -> None:
     gold = load(
         "gold",
         GOLD,
-        source={
-            "format": "delta",
-            "uris": [SILVER],
-            "version": silver.output["version_to"],
-            "where": changed["where"],
-            **config("gold_logs_source"),
-        },
+        source=delta("gold_logs_source", SILVER, version=silver_version, where=changed["where"]),
         mode="replace_where",
         replace_where=changed["where"],
         partition_by=["day"],
         work_name="medallion/gold",
-        work_version=silver.output["version_to"],
+        work_version=silver_version,
     )
-    z_order >> verify("silver", SILVER, version_from=silver.output["version_to"])
+    z_order >> verify("silver", SILVER, version_from=silver_version)
     gold >> verify("gold", GOLD, version_to=gold.output["version_to"])
 
 

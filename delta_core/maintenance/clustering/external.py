@@ -77,7 +77,7 @@ def spill_runs(task: JsonObject) -> JsonObject:
                 name,
                 rows,
                 curve.keys(rows),
-                cuts,
+                cuts=cuts,
                 batch_bytes=max(_SMALLEST_BATCH_BYTES, _share(task, _BATCH_SHARE)),
             )
         )

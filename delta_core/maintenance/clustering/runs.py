@@ -24,7 +24,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def write_run(
-    place: JsonObject, name: str, rows: pa.Table, keys: Keys, cuts: Keys, *, batch_bytes: int
+    place: JsonObject, name: str, rows: pa.Table, keys: Keys, *, cuts: Keys, batch_bytes: int
 ) -> dict[str, Any]:
     """Sort rows by their keys and spill them.
 
