@@ -38,8 +38,7 @@ SEARCHED_BY = ["sourceIP", "sourcePort", "destIP", "destPort"]
 
 
 def config(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((CONFIG / f"{name}.yaml").read_text())
-    return loaded
+    return dict(yaml.safe_load((CONFIG / f"{name}.yaml").read_text()))
 
 
 def delta(name: str, table_uri: str, **rows: Any) -> dict[str, Any]:
