@@ -21,10 +21,10 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(450),
+    pytest.mark.timeout(560),
 ]
 
-LIMIT_SECONDS = 360
+LIMIT_SECONDS = 480
 
 
 @pytest.fixture
