@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.support.repository import ROOT
+from tests.support.soak import SEED
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
 
@@ -20,19 +20,6 @@ os.environ.setdefault("AIRFLOW_HOME", str(_SCRATCH / "airflow"))
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugins"))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
-
-def _seed() -> str:
-    """`DELTAWARD_SEED`, else the commit: what a sample draws differs by commit and can be drawn again."""
-    if given := os.environ.get("DELTAWARD_SEED"):
-        return given
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return answer.stdout.strip() or "0"
-
-
-SEED = _seed()
 
 
 def pytest_report_header() -> str:

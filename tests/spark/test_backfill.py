@@ -10,6 +10,7 @@ import pytest
 
 from delta_core.transaction.observer import CommitPhase
 from tests.support.backfill import Backfill, Delivery, months
+from tests.support.soak import SEED, SOAKING
 from tests.support.spark import files_below
 
 if TYPE_CHECKING:
@@ -85,9 +86,12 @@ def test_a_random_backfill_leads_to_the_model(backfill: Backfill, rng: random.Ra
     backfill.check_every_version()
 
 
+WAYS = ["forwards", "backwards", "parallel", "cleared"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("way", ["forwards", "backwards", "parallel", "cleared"])
+@pytest.mark.parametrize("way", WAYS if SOAKING else [random.Random(SEED).choice(WAYS)])
 def test_24_months_lead_to_the_model(backfill: Backfill, rng: random.Random, way: str) -> None:
     """The four ways in which a backfill of two years runs."""
     first = [Delivery(month) for month in months(24)]

@@ -1,7 +1,7 @@
 """One area's tests at full counts: `python -m tests.support.soak AREA`, which is what `make soak-AREA` runs.
 
 An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
-file of `tests/e2e/` (`kill-points`). The result, with the seed, the commit, the duration and the machine, is
+file of `tests/e2e/` (`kill-points`) or `tests/spark/` (`backfill`). The result, with the seed, the commit, the duration and the machine, is
 written below `benchmarks/results/`.
 """
 
@@ -22,6 +22,11 @@ from tests.support.repository import ROOT
 SOAKING = bool(os.environ.get("DELTAWARD_SOAK"))
 
 
+def _seed() -> str:
+    """`DELTAWARD_SEED`, else the commit: what a sample draws differs by commit and can be drawn again."""
+    return os.environ.get("DELTAWARD_SEED") or _git("rev-parse", "--short=12", "HEAD") or "0"
+
+
 def rounds(*, usual: int, soak: int) -> int:
     """How often a test repeats its sample: `soak` times under `make soak-AREA`, else `usual`."""
     return soak if SOAKING else usual
@@ -33,12 +38,15 @@ def _git(*words: str) -> str:
     ).stdout.strip()
 
 
+SEED = _seed()
+"""What draws the samples of this run."""
+
+
 def _area_path(area: str) -> Path | None:
     name = area.replace("-", "_")
-    for path in (ROOT / "tests" / name, ROOT / "tests" / "e2e" / f"test_{name}.py"):
-        if path.exists():
-            return path
-    return None
+    tests = ROOT / "tests"
+    places = (tests / name, tests / "e2e" / f"test_{name}.py", tests / "spark" / f"test_{name}.py")
+    return next((path for path in places if path.exists()), None)
 
 
 def main(area: str) -> int:
