@@ -1,8 +1,8 @@
 """One area's tests at full counts: `python -m tests.support.soak AREA`, which is what `make soak-AREA` runs.
 
 An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
-file of `tests/e2e/` (`kill-points`) or `tests/spark/` (`backfill`). The result, with the seed, the commit, the duration and the machine, is
-written below `benchmarks/results/`.
+file of `tests/e2e/` (`kill-points`) or `tests/spark/` (`backfill`). The result, with the seed, the commit,
+the duration and the machine, is written below `benchmarks/results/`.
 """
 
 from __future__ import annotations
