@@ -21,10 +21,10 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(560),
+    pytest.mark.timeout(880),
 ]
 
-LIMIT_SECONDS = 480
+LIMIT_SECONDS = 840
 
 
 @pytest.fixture
