@@ -76,7 +76,7 @@ def test_types_have_the_names_of_sql_and_delta_at_every_depth() -> None:
 @pytest.mark.parametrize(
     ("document", "key", "why"),
     [
-        ({"colums": []}, "colums", "not known here"),
+        ({"kolumns": []}, "kolumns", "not known here"),
         ({"columns": [{"name": "a", "type": "int", "nulable": True}]}, "columns.0.nulable", "not known here"),
         ({"columns": [{"name": "a", "type": "nonsense"}]}, "columns", "nonsense"),
         ({"columns": [{"name": "a"}]}, "columns.0.type", "required"),

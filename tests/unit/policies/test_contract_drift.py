@@ -235,4 +235,4 @@ def test_the_command_compares_and_exits(tmp_path: Path) -> None:
     as_json = call("columns: [{name: id, type: long}]\nevolution: {new_columns: ignore}", "--json")
     assert as_json.exit_code == 0
     assert json.loads(as_json.stdout)["changes"][0]["column"] == "own"
-    assert call("colums: []").exit_code == 2
+    assert call("kolumns: []").exit_code == 2
