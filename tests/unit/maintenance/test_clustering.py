@@ -380,6 +380,7 @@ def test_the_example_in_the_documentation_runs() -> None:
 
 
 @pytest.mark.extra
+@pytest.mark.slow
 @pytest.mark.spark
 def test_rows_and_skipping_hold_against_delta_sparks(tmp_path: Path, seed: str) -> None:
     program = [sys.executable, "benchmarks/soak/z_order.py", "--cases", "0", "--lock-step", "3"]
