@@ -24,6 +24,8 @@ _MARKS = {
     "awaiting_input": "?",
     "queued": "·",
 }
+_READING_SECONDS = 5.0
+"""Nobody answers faster. A task that is answered while its process still ends is failed by the scheduler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ class AirflowDagRunner:
         self._api.trigger(dag_id, run_id=run_id, conf=conf)
         deadline = time.monotonic() + self._seconds
         answered: set[str] = set()
+        asked: dict[str, float] = {}
         while True:
             record = self._record(dag_id, run_id)
             report(progress_line(record))
@@ -111,6 +114,9 @@ class AirflowDagRunner:
                 if task.state == _ASKING and task.task_id not in answered:
                     if answer is None:
                         raise DemoError(f"{dag_id} {run_id}: {task.task_id} asks what nobody is to answer")
+                    now = time.monotonic()
+                    if now - asked.setdefault(task.task_id, now) < _READING_SECONDS:
+                        continue
                     self._api.answer(dag_id, run_id, task.task_id, option=answer)
                     answered.add(task.task_id)
             self._pause(deadline, f"{dag_id} {run_id}")
