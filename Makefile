@@ -9,6 +9,10 @@ READY := .venv/.deltaward-installed
 # Spark's own processes must find this Java; found, or installed, when a recipe first needs it.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)"; export JAVA_HOME;
 PYTEST_ARGS ?=
+# Most targets start many interpreters, and each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+# A worker for each core; whatever shares the Spark session stays with one of them.
+PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
 
 .PHONY: help
 help: ## List the targets
@@ -35,7 +39,7 @@ down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is le
 
 .PHONY: test
 test: $(READY) ## The tests that need PyPI and Debian alone (at most 10 minutes on 2 cores)
-	@$(WITH_JAVA) exec $(PY) -m pytest -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
+	@$(WITH_JAVA) exec $(PY) -m pytest $(PARALLEL) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: $(READY) ## Every test: whole programs and Maven jars too

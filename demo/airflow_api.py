@@ -41,8 +41,11 @@ class AirflowApi:
         errors = self._get("/api/v2/importErrors")["import_errors"]
         return [f"{error['filename']}: {error['stack_trace']}" for error in errors]
 
+    def pause(self, dag_id: str) -> None:
+        self._set_paused(dag_id, True)
+
     def unpause(self, dag_id: str) -> None:
-        self._repeated("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+        self._set_paused(dag_id, False)
 
     def trigger(self, dag_id: str, *, run_id: str, conf: Json) -> None:
         """Start a manual run, one without a logical date."""
@@ -104,6 +107,9 @@ class AirflowApi:
             if _status(error) == 404:
                 return None
             raise
+
+    def _set_paused(self, dag_id: str, paused: bool) -> None:
+        self._repeated("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": paused})
 
     def _get(self, path: str) -> Json:
         return self._repeated("GET", path, None)

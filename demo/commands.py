@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,13 +27,21 @@ from demo.scenario import DAG_IDS, Scenario
 _READY_SECONDS = 240
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What the jobs run on: a Spark Connect server, and a host that forks their drivers."""
+
+    connect_url: str
+    driver_socket: Path | None
+
+
 def run(
     layout: Layout,
     *,
     profile: Profile,
     display: Display,
     sabotages: Sequence[str] = (),
-    connect_url: str | None = None,
+    engine: Engine | None = None,
     database: Path | None = None,
 ) -> int:
     """Play the whole story from nothing; returns the summary's exit code."""
@@ -43,7 +52,7 @@ def run(
     if database is not None:
         shutil.copy(database, layout.airflow_home / "airflow.db")
     with _nothing_left(layout, display):
-        runner = _start(layout, profile=profile, display=display, sabotage=sabotage, connect_url=connect_url)
+        runner = _start(layout, profile=profile, display=display, sabotage=sabotage, engine=engine)
         scenario = Scenario(layout, profile=profile, runner=runner, display=display, sabotage=sabotage)
         scenario.play()
     display.heading("Summary")
@@ -60,7 +69,7 @@ def up(layout: Layout, *, display: Display) -> int:
         return 0
     layout.make()
     try:
-        _start_services(layout, display=display, sabotage=Sabotage(), connect_url=None, lasting=True)
+        _start_services(layout, display=display, sabotage=Sabotage(), engine=None, lasting=True)
     except BaseException:
         _stop(layout, display)
         raise
@@ -79,15 +88,13 @@ def down(layout: Layout, *, display: Display) -> int:
 
 
 def _start(
-    layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, connect_url: str | None
+    layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, engine: Engine | None
 ) -> DagRunner:
     if profile.standalone:
-        return _start_services(
-            layout, display=display, sabotage=sabotage, connect_url=connect_url, lasting=False
-        )
+        return _start_services(layout, display=display, sabotage=sabotage, engine=engine, lasting=False)
     with display.step("start Spark Connect, prepare Airflow's database"):
-        url, ready = _spark(layout, connect_url)
-        environment = _environment(layout, url, sabotage)
+        engine, ready = _engine(layout, engine)
+        environment = _environment(layout, engine, sabotage)
         if not (layout.airflow_home / "airflow.db").exists():
             services.migrate(layout, environment=environment)
         runner = InProcessDagRunner(layout, environment=environment)
@@ -98,13 +105,15 @@ def _start(
 
 
 def _start_services(
-    layout: Layout, *, display: Display, sabotage: Sabotage, connect_url: str | None, lasting: bool
+    layout: Layout, *, display: Display, sabotage: Sabotage, engine: Engine | None, lasting: bool
 ) -> AirflowDagRunner:
     with display.step("start Airflow and Spark Connect"):
-        url, ready = _spark(layout, connect_url)
+        engine, ready = _engine(layout, engine)
         port = free_port()
         login = environments.write_login(layout, port=port)
-        environment = _environment(layout, url, sabotage) | environments.service_settings(layout, port=port)
+        environment = _environment(layout, engine, sabotage) | environments.service_settings(
+            layout, port=port
+        )
         if not lasting:
             # A demonstration at midnight must not meet the scheduled maintenance.
             environment["DELTAWARD_MAINTENANCE_SCHEDULE"] = ""
@@ -118,20 +127,28 @@ def _start_services(
     return AirflowDagRunner(api, services=list(started.values()))
 
 
-def _spark(layout: Layout, connect_url: str | None) -> tuple[str, Callable[[], None]]:
-    """The Connect server's URL, and what waits until it answers."""
-    if connect_url:
-        return connect_url, lambda: None
+def _engine(layout: Layout, engine: Engine | None) -> tuple[Engine, Callable[[], None]]:
+    """What the jobs run on, and what waits until it answers."""
+    if engine is not None:
+        return engine, lambda: None
     environment = environments.base_environment(layout, connect_url=None)
-    service, url = services.start_spark_connect(layout, environment=environment)
-    port = urlsplit(url).port or 0
-    return url, lambda: services.wait_for_port(service, port, seconds=_READY_SECONDS)
+    server, url = services.start_spark_connect(layout, environment=environment)
+    listening_at = layout.driver_socket
+    host = listening_at and services.start_driver_host(listening_at, layout=layout, environment=environment)
+
+    def ready() -> None:
+        services.wait_for_port(server, urlsplit(url).port or 0, seconds=_READY_SECONDS)
+        if listening_at and host:
+            services.wait_for_socket(host, listening_at, seconds=_READY_SECONDS)
+
+    return Engine(connect_url=url, driver_socket=listening_at), ready
 
 
-def _environment(layout: Layout, connect_url: str, sabotage: Sabotage) -> dict[str, str]:
+def _environment(layout: Layout, engine: Engine, sabotage: Sabotage) -> dict[str, str]:
     return environments.base_environment(
         layout,
-        connect_url=connect_url,
+        connect_url=engine.connect_url,
+        driver_socket=engine.driver_socket,
         dags=sabotage.dags,
         driver_python=sabotage.driver_python,
     )

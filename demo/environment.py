@@ -51,6 +51,7 @@ def base_environment(
     layout: Layout,
     *,
     connect_url: str | None,
+    driver_socket: Path | None = None,
     dags: Path | None = None,
     driver_python: Path | None = None,
 ) -> dict[str, str]:
@@ -58,6 +59,7 @@ def base_environment(
 
     Args:
         connect_url: the Spark Connect server's.
+        driver_socket: the driver host's; without one each driver is started anew.
         dags: another DAG folder than the repository's.
         driver_python: another interpreter for the drivers than this one.
     """
@@ -69,6 +71,8 @@ def base_environment(
     no_plugins = layout.home / "no-plugins"
     no_plugins.mkdir(exist_ok=True)
     extra = {"runner": "spark_connect", "connect_url": connect_url, "work_dir": str(layout.runs)}
+    if driver_socket is not None:
+        extra["driver_socket"] = str(driver_socket)
     if driver_python is not None:
         extra["python"] = str(driver_python)
     return {

@@ -54,6 +54,12 @@ class Layout:
         return self.home / "sabotage"
 
     @property
+    def driver_socket(self) -> Path | None:
+        """Of the process that forks the drivers; None where the path is longer than a socket's may be."""
+        path = self.home / "drivers.sock"
+        return path if len(os.fsencode(path)) <= 100 else None
+
+    @property
     def facts(self) -> Path:
         return self.home / "facts.json"
 

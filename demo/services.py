@@ -1,4 +1,4 @@
-"""Starts what the DAGs need: one Spark Connect server and Airflow's services, on loopback ports only.
+"""Starts what the DAGs need: a Spark Connect server, a driver host, Airflow's services; on loopback only.
 
 Airflow's services are started one by one rather than by `airflow standalone`, which opens two log servers
 on every network interface.
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from demo.airflow_api import AirflowApi
 from demo.environment import Login
@@ -40,6 +41,28 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
         cwd=directory,
     )
     return service, f"sc://{LOOPBACK}:{port}"
+
+
+def start_driver_host(listening_at: Path, *, layout: Layout, environment: Mapping[str, str]) -> Service:
+    """Start the process that drivers are forked from. It is ready once `wait_for_socket` has returned."""
+    listening_at.unlink(missing_ok=True)
+    return start(
+        "driver-host",
+        [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(listening_at)],
+        layout=layout,
+        environment={**environment, "PYTHONSAFEPATH": "1"},
+        cwd=layout.home,
+    )
+
+
+def wait_for_socket(service: Service, listening_at: Path, *, seconds: float) -> None:
+    """Raises DemoError when the host ends or does not listen in time."""
+    deadline = time.monotonic() + seconds
+    while not listening_at.exists():
+        service.require_alive()
+        if time.monotonic() > deadline:
+            raise DemoError(f"{service.name} was not ready in {seconds:.0f} s.\n{tail(service.log)}")
+        time.sleep(0.2)
 
 
 def wait_for_port(service: Service, port: int, *, seconds: float) -> None:

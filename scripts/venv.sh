@@ -65,4 +65,4 @@ fi
 "$uv" venv -q --python "$python" --allow-existing .venv
 echo "deltaward: installing into .venv/ (the first time takes a few minutes)" >&2
 "$uv" pip install --python .venv/bin/python --quiet --constraint constraints.txt \
-  --build-constraint constraints.txt --editable '.[dev]'
+  --build-constraint constraints.txt --compile-bytecode --editable '.[dev]'

@@ -26,6 +26,13 @@ def pytest_report_header() -> str:
     return f"deltaward: DELTAWARD_SEED={SEED}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # There is one Spark session in a run, so one worker gets everything that shares it.
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(_SCRATCH, ignore_errors=True)
 

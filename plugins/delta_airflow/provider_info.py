@@ -78,6 +78,9 @@ def _connection_fields() -> dict[str, Any]:
         "python": text(
             "Driver's Python", "Absolute path of the driver's interpreter; empty: the worker's own."
         ),
+        "driver_socket": text(
+            "Driver host's socket", "For spark_connect: absolute path; empty: each driver is started anew."
+        ),
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
         "work_dir": text("Work directory", "Where each run's spec, result and state are kept."),
         "allowed_roots": text(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,7 @@ from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import CommitStateUnknownError, DeltaError, InvalidJobSpecError, JobFailedError
 from delta_core.execution.progress import ProgressEvent
 from delta_core.jobs.job_spec import JobSpec, TableRef
+from tests.support.host_script import script_host
 from tests.support.repository import ROOT
 
 _PREAMBLE = """
@@ -59,15 +61,18 @@ time.sleep(600)
 
 @dataclass
 class ScriptCommand:
-    """Starts a script of the test instead of the Spark driver."""
+    """Starts a script of the test instead of the Spark driver, or has a host fork it."""
 
     script: Path
+    host: str | None = None
     name: str = "script"
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
+        program = () if self.host is None else ("-m", "spark_jobs.main")
         return Command(
-            arguments=(sys.executable, str(self.script), str(spec_path), str(result_path)),
+            arguments=(sys.executable, *program, str(self.script), str(spec_path), str(result_path)),
             environment=dict(os.environ),
+            host=self.host,
         )
 
 
@@ -76,12 +81,16 @@ class Harness:
     directory: RunDirectory
     log: logging.Logger
     lines: list[str]
+    host: str | None
 
     def runner(self, body: str, *, grace_seconds: float = 3.0) -> ProcessRunner:
         script = self.directory.path / "driver.py"
         script.write_text(_PREAMBLE + body)
         return ProcessRunner(
-            ScriptCommand(script), directory=self.directory, log=self.log, grace_seconds=grace_seconds
+            ScriptCommand(script, self.host),
+            directory=self.directory,
+            log=self.log,
+            grace_seconds=grace_seconds,
         )
 
     def phase(self) -> RunPhase:
@@ -97,12 +106,20 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-@pytest.fixture
-def harness(tmp_path: Path) -> Harness:
+@pytest.fixture(scope="module")
+def driver_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with script_host(tmp_path_factory.mktemp("host") / "drivers.sock") as host:
+        yield host.socket
+
+
+@pytest.fixture(params=["anew", "forked"])
+def harness(request: pytest.FixtureRequest, tmp_path: Path, driver_host: str) -> Harness:
+    """Every test here is of both ways to a driver: a new process, and one that a host forks."""
     handler = _Lines()
     log = logging.Logger("driver")
     log.addHandler(handler)
-    return Harness(directory=RunDirectory(path=tmp_path), log=log, lines=handler.lines)
+    host = driver_host if request.param == "forked" else None
+    return Harness(directory=RunDirectory(path=tmp_path), log=log, lines=handler.lines, host=host)
 
 
 def spec(*, deadline_ms: int | None = None) -> JobSpec:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from tests.support.repository import ROOT
 
@@ -71,9 +72,19 @@ def run_python(
 
 @pytest.fixture(scope="session")
 def airflow_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with Airflow's tables and no rows: to copy, not to open."""
-    home = AirflowHome(path=tmp_path_factory.mktemp("airflow-template"))
-    home.dags.mkdir()
+    """A SQLite file with Airflow's tables and no rows: to copy, not to open. One for all workers of a run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home = AirflowHome(path=shared / "airflow-template")
+    with FileLock(shared / "airflow-template.lock"):
+        if not home.dags.exists():
+            _migrate(home)
+            home.dags.mkdir()
+    return home.path / "airflow.db"
+
+
+def _migrate(home: AirflowHome) -> None:
+    home.path.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "airflow", "db", "migrate"],
         env=home.environment(),
@@ -84,7 +95,6 @@ def airflow_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return home.path / "airflow.db"
 
 
 @pytest.fixture

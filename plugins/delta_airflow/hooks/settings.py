@@ -54,6 +54,8 @@ class ConnectionSettings:
         connect_url: `sc://host:port` for spark_connect, without a token.
         connect_token: the Connect server's bearer token (the connection's password).
         python: absolute path of the driver's interpreter; None is the worker's own.
+        driver_socket: where a driver host of this machine listens, for spark_connect; None starts each
+            driver anew.
         spark_binary: spark-submit's name on PATH or its absolute path.
         work_dir: where specs, results and states of runs are kept.
         allowed_roots: table URIs must lie under one of these; empty allows every table.
@@ -66,6 +68,7 @@ class ConnectionSettings:
     connect_url: str | None = None
     connect_token: str | None = field(default=None, repr=False)
     python: str | None = None
+    driver_socket: str | None = None
     spark_binary: str = "spark-submit"
     work_dir: Path = field(default_factory=lambda: default_work_dir())
     allowed_roots: tuple[str, ...] = ()
@@ -146,6 +149,13 @@ def _python(value: object) -> str:
     return str(path)
 
 
+def _driver_socket(value: object) -> str:
+    text = _text("driver_socket", value)
+    if not Path(text).is_absolute():
+        raise _invalid("driver_socket", "the absolute path of a driver host's socket")
+    return text
+
+
 def _spark_binary(value: object) -> str:
     text = _text("spark_binary", value)
     path = Path(text)
@@ -202,6 +212,7 @@ _PARSERS: Mapping[str, Callable[[object], Any]] = {
     "master": _master,
     "connect_url": _connect_url,
     "python": _python,
+    "driver_socket": _driver_socket,
     "spark_binary": _spark_binary,
     "work_dir": _work_dir,
     "allowed_roots": _allowed_roots,

@@ -45,6 +45,8 @@ class Command:
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    host: str | None = None
+    """The socket of a driver host that may fork it; see `spark_jobs.driver_host`."""
 
 
 class CommandBuilder(Protocol):
@@ -130,7 +132,9 @@ class ProcessRunner:
         self._end_group()
 
     def _start(self, command: Command) -> subprocess.Popen[bytes]:
-        arguments = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), "--", *command.arguments]
+        host = () if command.host is None else ("--host", command.host)
+        keeping = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), *host]
+        arguments = [*keeping, "--", *command.arguments]
         self._log.info("Starting the driver: %s", " ".join(command.arguments))
         try:
             return subprocess.Popen(

@@ -37,4 +37,6 @@ class SparkConnectCommand:
             "--remote",
             settings.connect_url,
         )
-        return Command(arguments=arguments, environment=driver_environment(settings))
+        return Command(
+            arguments=arguments, environment=driver_environment(settings), host=settings.driver_socket
+        )
