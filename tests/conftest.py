@@ -20,6 +20,8 @@ os.environ.setdefault("AIRFLOW_HOME", str(_SCRATCH / "airflow"))
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugins"))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# Most JVMs of a run live for seconds: compiling for speed later costs more than it brings.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_report_header() -> str:

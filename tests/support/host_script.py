@@ -1,13 +1,17 @@
-"""A driver host whose drivers run a script of the test: `python -m tests.support.host_script SOCKET`."""
+"""Driver hosts: the real one, and one whose drivers run a script of the test.
+
+The latter is `python -m tests.support.host_script SOCKET`.
+"""
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,21 +20,34 @@ from tests.support.repository import ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptHost:
-    """A running host. Drivers are asked for as `PYTHON -m spark_jobs.main SCRIPT ARGUMENT...`."""
+class RunningHost:
+    """A host that listens."""
 
     socket: str
     process: subprocess.Popen[str]
     log_path: Path
 
 
+def script_host(socket: Path) -> AbstractContextManager[RunningHost]:
+    """A running host of scripts: ask it for `PYTHON -m spark_jobs.main SCRIPT ARGUMENT...`."""
+    return _running([sys.executable, "-m", "tests.support.host_script", str(socket)], socket, os.environ)
+
+
+def driver_host(socket: Path) -> AbstractContextManager[RunningHost]:
+    """A running host of the real driver, with the search path that the demonstration gives its drivers."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "plugins")])
+    command = [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(socket)]
+    return _running(command, socket, {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"})
+
+
 @contextmanager
-def script_host(socket: Path) -> Iterator[ScriptHost]:
+def _running(command: list[str], socket: Path, environment: Mapping[str, str]) -> Iterator[RunningHost]:
     log_path = socket.with_suffix(".log")
     with log_path.open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.host_script", str(socket)],
+            command,
             cwd=ROOT,
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -42,7 +59,7 @@ def script_host(socket: Path) -> Iterator[ScriptHost]:
             assert process.poll() is None, log_path.read_text()
             assert time.monotonic() < give_up, log_path.read_text()
             time.sleep(0.05)
-        yield ScriptHost(socket=str(socket), process=process, log_path=log_path)
+        yield RunningHost(socket=str(socket), process=process, log_path=log_path)
     finally:
         process.terminate()
         process.wait(timeout=30)
