@@ -164,6 +164,7 @@ def test_the_rollback_page_shows_a_run_and_every_param_and_task() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_the_load_runs_on_spark(run_dags: Runner, tmp_path: Path) -> None:
     incoming = tmp_path / "data" / "incoming"
     incoming.mkdir(parents=True)
