@@ -37,7 +37,8 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
         "spark-connect",
         [*command, "--directory", str(directory)],
         layout=layout,
-        environment=environment,
+        # Its life is minutes: what the second compiler would bring it would not repay.
+        environment={**environment, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
         cwd=directory,
     )
     return service, f"sc://{LOOPBACK}:{port}"
