@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 # Most targets start many interpreters, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 # A worker for each core; whatever shares the Spark session stays with one of them.
-PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
+PARALLEL := -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: help
 help: ## List the targets

@@ -25,6 +25,7 @@ from demo.sabotage import Sabotage, prepare
 from demo.scenario import DAG_IDS, Scenario
 
 _READY_SECONDS = 240
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +171,7 @@ def _nothing_left(layout: Layout, display: Display) -> Iterator[None]:
 
 
 def _stop(layout: Layout, display: Display) -> None:
-    previous = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, signal.SIG_IGN) for number in _INTERRUPTS}
     try:
         with display.step("stop every process"):
             left = stop_all(layout)

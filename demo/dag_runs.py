@@ -140,10 +140,12 @@ class AirflowDagRunner:
         # When SQLite refuses one of its writes, Airflow takes back the runs it had made already, and a
         # scheduler that has begun one of them ends. It begins none of a paused DAG.
         self._api.pause(dag_id)
-        backfill = self._api.backfill(
-            dag_id, from_date=_first_of(months[0]), to_date=_first_of(months[-1]), conf=conf
-        )
-        self._api.unpause(dag_id)
+        try:
+            backfill = self._api.backfill(
+                dag_id, from_date=_first_of(months[0]), to_date=_first_of(months[-1]), conf=conf
+            )
+        finally:
+            self._api.unpause(dag_id)
         deadline = time.monotonic() + self._seconds
         while True:
             # Airflow marks a backfill completed once all its runs have ended.

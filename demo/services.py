@@ -51,7 +51,11 @@ def start_driver_host(listening_at: Path, *, layout: Layout, environment: Mappin
         "driver-host",
         [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(listening_at)],
         layout=layout,
-        environment={**environment, "PYTHONSAFEPATH": "1"},
+        # What a host has in its environment its drivers' ends could still read.
+        environment={
+            **{name: value for name, value in environment.items() if not name.startswith("AIRFLOW")},
+            "PYTHONSAFEPATH": "1",
+        },
         cwd=layout.home,
     )
 

@@ -6,9 +6,10 @@ here begins with its work. Nothing is shared between drivers but what was import
 environment, directory, output and Spark session.
 
 Who asks is the runner's `keeper`, over a Unix socket that only the host's own user may use: one JSON line
-({"command", "environment", "directory"}) with standard output and error as file descriptors. The answers
-are lines, too: `started PID`, at the end `exit CODE`, or `refused REASON`, upon which the keeper starts the
-driver itself. `signal N` from the keeper goes to the driver. A connection that ends ends the driver.
+({"command", "environment", "directory", "umask"}) with standard output and error as file descriptors. The
+answers are lines, too: `started PID`, at the end `exit CODE`, or `refused REASON`, upon which the keeper
+starts the driver itself. `signal N` from the keeper goes to the driver. A connection that ends ends the
+driver.
 """
 
 from __future__ import annotations
@@ -17,67 +18,90 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
-import json
 import logging
 import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
+from spark_jobs.driver_requests import (
+    DRIVER,
+    OUTPUTS,
+    REQUEST_BYTES,
+    DriverRequest,
+    code_on_disk,
+    listen,
+    parse_request,
+    require_fitting,
+    require_same_user,
+    require_waiting,
+)
 from spark_jobs.watchdog import exit_with_parent
 
 _LOGGER = logging.getLogger(__name__)
 
 _PRELOADED = ("spark_jobs.main", "pyspark.sql.connect.session", "pandas", "pyarrow.parquet")
-_MAIN = ["-m", "spark_jobs.main"]
 _REQUEST_SECONDS = 5.0
-_REQUEST_BYTES = 4 << 20
-_OUTPUTS = 2
+_PASSED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
+_HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(slots=True)
-class _Driver:
-    """One forked driver and the connection of whoever waits for it."""
+class _Client:
+    """Whoever has connected: first the request is read, then there is a driver.
 
-    process_id: int
+    Attributes:
+        descriptors: came with the request; closed here once the driver has them.
+        read_until: when an unfinished request is given up, on the monotonic clock.
+    """
+
     connection: socket.socket
-    unread: bytes = field(default=b"")
+    read_until: float
+    received: bytes = b""
+    descriptors: list[int] = field(default_factory=list)
+    process_id: int | None = None
 
 
 class DriverHost:
     """Listens on a socket and forks drivers until it is told to end; use as a context manager.
 
+    In a forked driver `serve` raises SystemExit with the driver's exit code, so whatever calls it must let
+    that pass.
+
     Args:
-        path: the socket's; what is there and answers nobody is replaced.
+        path: the socket's; one that is there and answers nobody is replaced.
         run: what a driver does with its arguments, to its exit code; the driver's program when left out.
 
     Raises:
         ConfigurationError: the socket cannot be made, or another host answers there.
     """
 
-    def __init__(self, path: Path, *, run: Callable[[list[str]], int] | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, *, run: Callable[[list[str]], int] | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._run = run or _run_job
+        self._clock = clock
         self._code = code_on_disk()
-        self._drivers: dict[int, _Driver] = {}
+        self._clients: dict[int, _Client] = {}
         self._selector = selectors.DefaultSelector()
-        self._listener = _listen(path)
+        self._listener = listen(path)
+        self._path = path
+        self._made = path.stat().st_ino
         self._woken, self._wake = socket.socketpair()
         self._process_id = os.getpid()
         self._ended = False
 
     def __enter__(self) -> DriverHost:
-        for end in (self._woken, self._wake):
+        for end in (self._woken, self._wake, self._listener):
             end.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -88,151 +112,188 @@ class DriverHost:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for driver in self._drivers.values():
-            _signal_group(driver.process_id, signal.SIGKILL)
+        if os.getpid() != self._process_id:
+            return  # a driver that ends
+        for client in self._clients.values():
+            if client.process_id is not None:
+                _signal_group(client.process_id, signal.SIGKILL)
         self._listener.close()
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            # Another host may have taken the path over.
+            if self._path.stat().st_ino == self._made:
+                self._path.unlink()
 
     def serve(self) -> None:
-        """Fork drivers and report their ends; returns after SIGTERM or SIGINT."""
+        """Fork drivers and report their ends; returns after SIGTERM or SIGINT.
+
+        Raises:
+            SystemExit: in a forked driver, at its end.
+        """
         while not self._ended:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._patience()):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj is self._woken:
                     with contextlib.suppress(BlockingIOError):
                         self._woken.recv(4096)
-                elif key.data in self._drivers:
-                    self._obey(self._drivers[key.data])
+                elif (client := self._clients.get(key.fd)) is not None:
+                    self._hear(client)
+            self._give_up_late_requests()
             self._report_ended()
 
     def _end(self, *_: object) -> None:
         self._ended = True
 
+    def _patience(self) -> float | None:
+        waiting = [c.read_until for c in self._clients.values() if c.process_id is None]
+        return max(min(waiting) - self._clock.monotonic_seconds(), 0.0) if waiting else None
+
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
-        descriptors: list[int] = []
         try:
-            connection.settimeout(_REQUEST_SECONDS)
-            _require_same_user(connection)
-            request, descriptors = _receive(connection)
-            self._require_fitting(request)
-            sys.stdout.flush()
-            process_id = os.fork()
-            if process_id == 0:
-                self._become_driver(request, descriptors, connection)
-        except (ConfigurationError, ValueError, KeyError, TypeError, OSError) as error:
-            _LOGGER.warning("a request was refused: %s", error)
-            with contextlib.suppress(OSError):
-                connection.sendall(f"refused {' '.join(str(error).split())}\n".encode())
-            connection.close()
-        else:
-            connection.setblocking(False)
-            self._drivers[process_id] = _Driver(process_id=process_id, connection=connection)
-            self._selector.register(connection, selectors.EVENT_READ, data=process_id)
-            # Who has gone meanwhile is noticed by the selector, which ends the driver.
-            with contextlib.suppress(OSError):
-                connection.sendall(f"started {process_id}\n".encode())
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+            connection, _ = self._listener.accept()
+        except OSError as error:
+            # Out of file descriptors, say; whoever asks comes again or starts the driver anew.
+            _LOGGER.warning("a connection could not be accepted: %s", error)
+            self._clock.sleep(0.1)
+            return
+        connection.setblocking(False)
+        until = self._clock.monotonic_seconds() + _REQUEST_SECONDS
+        self._clients[connection.fileno()] = _Client(connection=connection, read_until=until)
+        self._selector.register(connection, selectors.EVENT_READ)
 
-    def _require_fitting(self, request: dict[str, Any]) -> None:
-        """A driver that would not be the one the command names must not be forked from here.
-
-        Raises:
-            ConfigurationError: another interpreter, program, search path or state of the code.
-        """
-        interpreter, *arguments = request["command"]
-        if interpreter != sys.executable or arguments[:2] != _MAIN:
-            raise ConfigurationError("the command is not the driver of this interpreter")
-        if request["environment"].get("PYTHONPATH", "") != os.environ.get("PYTHONPATH", ""):
-            raise ConfigurationError("the driver's PYTHONPATH is not the host's")
-        if code_on_disk() != self._code:
-            raise ConfigurationError("the code changed since the host has loaded it: restart the host")
-
-    def _obey(self, driver: _Driver) -> None:
+    def _hear(self, client: _Client) -> None:
         try:
-            received = driver.connection.recv(4096)
+            received, descriptors, _, _ = socket.recv_fds(client.connection, 65536, OUTPUTS)
         except BlockingIOError:
             return
         except OSError:
-            received = b""
+            received, descriptors = b"", []
+        client.descriptors.extend(descriptors)
         if not received:
             # Nobody waits for this driver any more, so it must not go on to commit.
-            _signal_group(driver.process_id, signal.SIGKILL)
-            self._selector.unregister(driver.connection)
+            if client.process_id is not None:
+                _signal_group(client.process_id, signal.SIGKILL)
+                self._selector.unregister(client.connection)
+            else:
+                self._forget(client)
             return
-        *lines, driver.unread = (driver.unread + received).split(b"\n")
+        client.received += received
+        if client.process_id is not None:
+            self._obey(client)
+        elif len(client.received) > REQUEST_BYTES:
+            self._refuse(client, "the request is too long")
+        elif client.received.endswith(b"\n"):
+            self._answer(client)
+
+    def _obey(self, client: _Client) -> None:
+        *lines, client.received = client.received.split(b"\n")
         for line in lines:
             word, _, number = line.partition(b" ")
-            if word == b"signal" and number.isdigit():
-                _signal_group(driver.process_id, int(number))
+            wanted = next((one for one in _PASSED_ON if number == str(int(one)).encode()), None)
+            if word == b"signal" and wanted is not None and client.process_id is not None:
+                _signal_group(client.process_id, wanted)
+        client.received = client.received[-64:]
+
+    def _answer(self, client: _Client) -> None:
+        try:
+            request = parse_request(client.received, descriptors=len(client.descriptors))
+            require_same_user(client.connection)
+            require_fitting(request, code=self._code)
+            require_waiting(client.connection)
+        except ConfigurationError as error:
+            self._refuse(client, str(error))
+            return
+        client.received = b""
+        sys.stdout.flush()
+        # Until the driver has handlers of its own, a signal for it must wait, not meet the host's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        try:
+            process_id = os.fork()
+        except OSError as error:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+            self._refuse(client, f"no process can be forked: {error}")
+            return
+        if process_id == 0:
+            self._become_driver(request, client)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+        client.process_id = process_id
+        _close(client.descriptors)
+        # Who has gone meanwhile is noticed by the selector, which ends the driver.
+        with contextlib.suppress(OSError):
+            client.connection.sendall(f"started {process_id}\n".encode())
+
+    def _refuse(self, client: _Client, reason: str) -> None:
+        _LOGGER.warning("a request was refused: %s", reason)
+        with contextlib.suppress(OSError):
+            client.connection.sendall(f"refused {' '.join(reason.split())}\n".encode())
+        self._forget(client)
+
+    def _forget(self, client: _Client) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(client.connection)
+        self._clients.pop(client.connection.fileno(), None)
+        _close(client.descriptors)
+        client.connection.close()
+
+    def _give_up_late_requests(self) -> None:
+        now = self._clock.monotonic_seconds()
+        for client in list(self._clients.values()):
+            if client.process_id is None and client.read_until <= now:
+                self._refuse(client, "the request did not come in time")
 
     def _report_ended(self) -> None:
-        while self._drivers:
-            try:
-                process_id, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
+        by_process = {c.process_id: c for c in self._clients.values() if c.process_id is not None}
+        while by_process:
+            process_id, status = os.waitpid(-1, os.WNOHANG)
             if process_id == 0:
                 return
-            driver = self._drivers.pop(process_id, None)
-            if driver is None:
+            client = by_process.pop(process_id, None)
+            if client is None:
                 continue
             # What the driver has started and left behind must not go on either.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process_id, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(status)
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(driver.connection)
             with contextlib.suppress(OSError):
-                driver.connection.sendall(f"exit {code if code >= 0 else 128 - code}\n".encode())
-            driver.connection.close()
+                client.connection.sendall(f"exit {code if code >= 0 else 128 - code}\n".encode())
+            self._forget(client)
 
-    def _become_driver(
-        self, request: dict[str, Any], descriptors: Sequence[int], connection: socket.socket
-    ) -> NoReturn:
-        """The forked process's whole life."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            os.setpgid(0, 0)
-            # A connection that a driver holds open would never end.
-            for held in (connection, self._listener, self._woken, self._wake):
-                held.close()
-            for other in self._drivers.values():
-                other.connection.close()
-            self._selector.close()
-            with open(os.devnull, "rb") as nothing:
-                os.dup2(nothing.fileno(), 0)
-            for target, descriptor in enumerate(descriptors, start=1):
-                os.dup2(descriptor, target)
-                os.close(descriptor)
-            os.environ.clear()
-            os.environ.update(request["environment"])
-            time.tzset()
-            os.chdir(request["directory"])
-            exit_with_parent()
-            # The host's own lines went elsewhere, and under other rules.
-            for handler in logging.getLogger().handlers[:]:
-                logging.getLogger().removeHandler(handler)
-            arguments = request["command"][3:]
-            sys.argv = [_MAIN[1], *arguments]
-            code = self._run(arguments)
-        except SystemExit as error:  # argparse, about wrong arguments
-            code = error.code if isinstance(error.code, int) else 1
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            with contextlib.suppress(Exception):
-                logging.shutdown()
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
+    def _become_driver(self, request: DriverRequest, client: _Client) -> NoReturn:
+        """The forked process's whole life; it ends as any program does, by leaving its main module."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+        exit_with_parent(parent=self._process_id)
+        # A connection that a driver holds open would never end.
+        for held in (self._listener, self._woken, self._wake):
+            held.close()
+        for other in self._clients.values():
+            other.connection.close()
+            if other is not client:
+                _close(other.descriptors)
+        self._selector.close()
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        for target, descriptor in enumerate(client.descriptors, start=1):
+            os.dup2(descriptor, target)
+        _close(client.descriptors)
+        for stream in (sys.stdout, sys.stderr):
+            # A driver that is killed has said what it had printed.
+            stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[union-attr]
+        os.environ.clear()
+        os.environ.update(request.environment)
+        time.tzset()
+        os.umask(request.umask)
+        os.chdir(request.directory)
+        # The host's own lines went elsewhere, and under other rules.
+        for handler in logging.getLogger().handlers[:]:
+            logging.getLogger().removeHandler(handler)
+        arguments = request.command[3:]
+        sys.argv = [DRIVER[1], *arguments]
+        raise SystemExit(self._run(arguments))
 
 
 def _run_job(arguments: list[str]) -> int:
@@ -245,7 +306,7 @@ def preload() -> list[str]:
     """Import what drivers import; returns the names. Great Expectations only where it is installed.
 
     Raises:
-        ConfigurationError: pyspark is not installed, or an import has started a thread.
+        ConfigurationError: pyspark is not installed, or an import has started a Python thread.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigurationError("pyspark is not installed.", fix="pip install 'deltaward[spark]'")
@@ -263,74 +324,10 @@ def preload() -> list[str]:
     return names
 
 
-def _listen(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                raise ConfigurationError(f"Another driver host answers at {path}", fix="Stop it first")
-        path.unlink(missing_ok=True)
-        before = os.umask(0o177)
-        try:
-            listener.bind(str(path))
-        finally:
-            os.umask(before)
-        listener.listen(64)
-    except OSError as error:
-        listener.close()
-        raise ConfigurationError(
-            f"The driver host cannot listen at {path}",
-            cause=str(error),
-            fix="Name a path in a directory that this user may write, shorter than 100 characters",
-        ) from error
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
-def _require_same_user(connection: socket.socket) -> None:
-    """Raises ConfigurationError when the other end is another user's. Where the system tells."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return  # the socket's mode alone keeps others out
-    size = struct.calcsize("3i")
-    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, size))
-    if user != os.geteuid():
-        raise ConfigurationError("the request comes from another user")
-
-
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    text, descriptors, _, _ = socket.recv_fds(connection, 65536, _OUTPUTS)
-    try:
-        while text and not text.endswith(b"\n"):
-            more = connection.recv(65536)
-            text += more
-            if not more or len(text) > _REQUEST_BYTES:
-                raise ValueError("the request does not end")
-        request = json.loads(text)
-        if not isinstance(request, dict) or len(descriptors) != _OUTPUTS:
-            raise ValueError("the request is not a JSON object with two file descriptors")
-    except BaseException:
-        for descriptor in descriptors:
-            os.close(descriptor)
-        raise
-    return request, list(descriptors)
-
-
-def code_on_disk(packages: Sequence[str] = ("delta_core", "spark_jobs")) -> int:
-    """A number that changes when a source file of the packages does; of use within one process."""
-    found = []
-    for package in packages:
-        spec = importlib.util.find_spec(package)
-        for folder in (spec.submodule_search_locations or []) if spec else []:
-            for parent, _, files in os.walk(folder):
-                for name in files:
-                    if name.endswith(".py"):
-                        path = os.path.join(parent, name)
-                        status = os.stat(path)
-                        found.append((path, status.st_mtime_ns, status.st_size))
-    return hash(tuple(sorted(found)))
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptors.pop())
 
 
 def _signal_group(process_id: int, number: int) -> None:
@@ -350,12 +347,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         names = preload()
-        with DriverHost(arguments.socket) as host:
-            print(f"drivers are forked at {arguments.socket}; loaded: {', '.join(names)}", flush=True)
-            host.serve()
+        host = DriverHost(arguments.socket)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return 2
+    with host:
+        print(f"drivers are forked at {arguments.socket}; loaded: {', '.join(names)}", flush=True)
+        host.serve()
     return 0
 
 

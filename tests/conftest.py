@@ -7,15 +7,21 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
+from tests.support.parallel import ByFile
 from tests.support.repository import ROOT
 from tests.support.soak import SEED
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
 
 # Airflow reads its home when it is first imported, so this comes before any test module does.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # A worker of a parallel run would have the home that the run's main process has set.
+    os.environ.pop("AIRFLOW_HOME", None)
 os.environ.setdefault("AIRFLOW_HOME", str(_SCRATCH / "airflow"))
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugins"))
@@ -28,11 +34,10 @@ def pytest_report_header() -> str:
     return f"deltaward: DELTAWARD_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # There is one Spark session in a run, so one worker gets everything that shares it.
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """A run has one Spark session: one worker gets every file that shares it, and each other file whole."""
+    return ByFile(config, log)
 
 
 def pytest_unconfigure() -> None:

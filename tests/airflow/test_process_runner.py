@@ -316,7 +316,7 @@ def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_p
     script = tmp_path / "driver.py"
     script.write_text(_PREAMBLE + _HANG)
     task = subprocess.Popen(
-        [sys.executable, "-c", _TASK, str(script), str(tmp_path)],
+        [sys.executable, "-c", _TASK, str(script), str(tmp_path), *([harness.host] if harness.host else [])],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")])},
@@ -339,8 +339,11 @@ from delta_core.jobs.job_spec import JobSpec, TableRef
 class Script:
     name = "script"
     def build(self, *, spec_path, result_path, spec):
-        arguments = (sys.executable, sys.argv[1], str(spec_path), str(result_path))
-        return Command(arguments=arguments, environment=os.environ)
+        host = sys.argv[3] if len(sys.argv) > 3 else None
+        program = ("-m", "spark_jobs.main") if host else ()
+        arguments = (sys.executable, *program, sys.argv[1], str(spec_path), str(result_path))
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return Command(arguments=arguments, environment=environment if host else os.environ, host=host)
 
 runner = ProcessRunner(Script(), directory=RunDirectory(path=Path(sys.argv[2])), log=logging.getLogger())
 runner.run(

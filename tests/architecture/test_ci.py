@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tests.support.parallel import SPARK, scope_of
 from tests.support.repository import ROOT, tracked_files
 
 CI = (ROOT / ".ci" / "run").read_text()
@@ -24,3 +25,11 @@ def test_every_area_has_a_time_box() -> None:
 def test_it_ends_with_the_line_that_is_counted() -> None:
     assert "%d passed, %d failed, %d skipped" in CI
     assert CI.rstrip().endswith('[ "$failed" -eq 0 ]')
+
+
+def test_one_worker_gets_what_shares_the_spark_session() -> None:
+    files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/spark/test_*.py"))
+    sharing = {file for file in files if "spark: SparkSession" in (ROOT / file).read_text()}
+    assert len(sharing) > 10
+    assert {file for file in files if scope_of(file) == SPARK} == sharing
+    assert scope_of("tests/spark/test_main.py") == "tests/spark/test_main.py"

@@ -83,12 +83,26 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         write_deltalake(str(start), data, mode="append", partition_by=["month"])
     pq.write_table(_rows(10_000, 500, 2), folder / "source.parquet")
     source = {"format": "parquet", "uris": [str(folder / "source.parquet")]}
+    changed = pa.concat_tables([_rows(150, 20, 2), _rows(20_000, 30, 3)])
+    changed = changed.set_column(2, "name", pa.array([f"changed {i}" for i in range(50)]))
+    pq.write_table(changed, folder / "changes.parquet")
+    changes = {"format": "parquet", "uris": [str(folder / "changes.parquet")]}
     jobs = [
         Job(name="append", kind="load", params={"source": source, "mode": "append"}),
         Job(
             name="replace",
             kind="load",
             params={"source": source, "mode": "overwrite", "replace_where": "month = 2"},
+        ),
+        Job(
+            name="merge",
+            kind="merge",
+            params={
+                "source": changes,
+                "on": "t.id = s.id AND t.month = s.month",
+                "matched": [{"action": "update_all"}],
+                "not_matched": [{"action": "insert_all"}],
+            },
         ),
         Job(name="optimize", kind="optimize", params={}),
         Job(name="restore", kind="restore", params={"version": 3, "dry_run": False}),
@@ -112,7 +126,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng: random.Random) -> None:
     points = [(name, i) for name, done in bench.undisturbed.items() for i in range(len(done.run.events))]
-    assert len(points) >= 25, points
+    assert len(points) >= 30, points
     for name, index in rng.sample(points, min(len(points), rounds(usual=10, soak=len(points)))):
         event = bench.undisturbed[name].run.events[index]
         label = f"{name} killed at event {index} ({event})"
@@ -137,7 +151,7 @@ def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng:
 
 
 def test_a_stopped_driver_that_wakes_after_its_retry_changes_nothing(bench: Bench) -> None:
-    for name in ("append", "optimize"):
+    for name in ("append", "merge", "optimize"):
         table = bench.copy(f"zombie-{name}")
         spec = bench.jobs[name].on(table)
         index = bench.undisturbed[name].run.events.index("commit.before")

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import spark_jobs
 from delta_core.errors import (
+    CommitStateUnknownError,
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
     ConfigurationError,
@@ -36,6 +37,7 @@ from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
+from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.spark import files_below, rows_of
 
 if TYPE_CHECKING:
@@ -177,6 +179,32 @@ def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
         against(lambda: DeltaTable(str(table)).delete("id < 40"))()
     assert files_below(table) == before
     assert [row["id"] for row in rows_of(table)] == [50, 90]
+
+
+@pytest.mark.parametrize("fault", [PutFault.DROP_RESPONSE, PutFault.DROP_REQUEST])
+def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path, fault: PutFault) -> None:
+    before = files_below(table)
+    store = FaultyStore(open_store(str(table)))
+    snapshot = Snapshot.load(store)
+    store.puts, store.failing_reads = [fault], 1_000
+    request = MergeRequest(on="t.id = s.id", clauses=UPSERT)
+
+    with pytest.raises(CommitStateUnknownError):
+        merge_into(updates(spark, (2, "new"), (40, "x")), snapshot, request)
+
+    landed = fault is PutFault.DROP_RESPONSE
+    assert DeltaTable(str(table)).version() == (2 if landed else 1)
+    assert {path for path in files_below(table) - before if path.endswith(".parquet")}
+    assert {row["name"] for row in rows_of(table)} == ({"old", "new", "x"} if landed else {"old"})
+
+
+def test_a_commit_whose_answer_is_lost_is_found(spark: SparkSession, table: Path) -> None:
+    store = FaultyStore(open_store(str(table)))
+    snapshot = Snapshot.load(store)
+    store.puts = [PutFault.DROP_RESPONSE]
+    merged = merge_into(updates(spark, (2, "new")), snapshot, MergeRequest(on="t.id = s.id", clauses=UPSERT))
+    assert merged.commits == (2,)
+    assert [row["name"] for row in rows_of(table)].count("new") == 1
 
 
 def test_new_columns_come_when_they_may(spark: SparkSession, table: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import socket as socketlib
 import subprocess
 import sys
 import time
@@ -55,7 +56,7 @@ def _running(command: list[str], socket: Path, environment: Mapping[str, str]) -
         )
     try:
         give_up = time.monotonic() + 60
-        while not socket.exists():
+        while not _answers(socket):
             assert process.poll() is None, log_path.read_text()
             assert time.monotonic() < give_up, log_path.read_text()
             time.sleep(0.05)
@@ -65,10 +66,14 @@ def _running(command: list[str], socket: Path, environment: Mapping[str, str]) -
         process.wait(timeout=30)
 
 
+def _answers(path: Path) -> bool:
+    with socketlib.socket(socketlib.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def _run_script(arguments: list[str]) -> int:
     sys.argv = arguments
     runpy.run_path(arguments[0], run_name="__main__")
-    sys.stdout.flush()
     return 0
 
 

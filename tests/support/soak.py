@@ -33,9 +33,11 @@ def rounds(*, usual: int, soak: int) -> int:
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(
-        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip()
 
 
 SEED = _seed()

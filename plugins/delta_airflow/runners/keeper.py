@@ -7,8 +7,8 @@ killed; a driver left behind could still commit. It passes the driver's exit sta
 signal's number for a driver that a signal ended, as shells do.
 
 With `--host` it asks the driver host at that socket to fork the driver, which then is in a group of its
-own: signals are passed on, and the host kills the driver once this process is gone. Where no host answers,
-or the host refuses, the driver is started here.
+own: signals are passed on, and the host kills the driver once this process is gone. Where no host of the
+same user answers, or the host refuses, the driver is started here.
 
 This file is run by its path and uses the standard library alone.
 """
@@ -19,13 +19,31 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 CHECK_SECONDS = 0.5
 HOST_SECONDS = 10.0
 LOST = 128 + signal.SIGKILL
+
+
+@dataclass
+class HostedDriver:
+    """A driver that a host has forked.
+
+    Attributes:
+        connection: to the host; the driver ends with it.
+        process_id: the driver's.
+        answer: what the host has said since.
+    """
+
+    connection: socket.socket
+    process_id: int
+    answer: bytes
 
 
 def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int:
@@ -36,18 +54,19 @@ def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: told.append(number))
     if host is not None:
-        connection, answer = ask(host, command)
-        if connection is not None:
-            with connection:
-                return follow(connection, answer, parent, told)
+        hosted = ask(host, command)
+        if hosted is not None:
+            with hosted.connection:
+                return follow(hosted, parent, told)
+    if os.getppid() != parent:
+        return LOST
+    if told:
+        return 128 + told[-1]
     try:
         driver = subprocess.Popen(command)
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         return 127
-    if told:
-        # It came while the host was asked, before there was a driver in this group to receive it.
-        driver.send_signal(told[-1])
     while True:
         try:
             code = driver.wait(timeout=CHECK_SECONDS)
@@ -58,16 +77,26 @@ def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int
             return code if code >= 0 else 128 - code
 
 
-def ask(host: str, command: Sequence[str]) -> tuple[socket.socket | None, bytes]:
-    """A connection to the host that has started the driver, and what it said since; None when none did."""
-    request = {"command": list(command), "environment": dict(os.environ), "directory": os.getcwd()}
+def ask(host: str, command: Sequence[str]) -> HostedDriver | None:
+    """The driver that the host at this socket has forked; None when it has not."""
+    umask = os.umask(0)
+    os.umask(umask)
+    request = {
+        "command": list(command),
+        "environment": dict(os.environ),
+        "directory": os.getcwd(),
+        "umask": umask,
+    }
     line = json.dumps(request).encode() + b"\n"
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(HOST_SECONDS)
         connection.connect(host)
+        if not _is_own(connection):
+            raise PermissionError("it is another user's")
         sent = socket.send_fds(connection, [line], [1, 2])
-        connection.sendall(line[sent:])
+        if sent < len(line):
+            connection.sendall(line[sent:])
         answer = b""
         while b"\n" not in answer:
             received = connection.recv(4096)
@@ -78,16 +107,27 @@ def ask(host: str, command: Sequence[str]) -> tuple[socket.socket | None, bytes]
         print(f"No driver host answers at {host} ({error}): starting the driver anew", file=sys.stderr)
     else:
         first, _, rest = answer.partition(b"\n")
-        if first.startswith(b"started "):
-            return connection, rest
+        word, _, number = first.partition(b" ")
+        if word == b"started":
+            return HostedDriver(connection, int(number), rest)
         reason = first.decode(errors="replace") or "no answer"
         print(f"The driver host gives no driver ({reason}): starting it anew", file=sys.stderr)
     connection.close()
-    return None, b""
+    return None
 
 
-def follow(connection: socket.socket, answer: bytes, parent: int, told: list[int]) -> int:
-    """Wait for the end of the host's driver; pass on what this process is told."""
+def _is_own(connection: socket.socket) -> bool:
+    """Whether the other end, which gets the driver's environment, is this user's. Where the system tells."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    given = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", given)[1] == os.geteuid())
+
+
+def follow(driver: HostedDriver, parent: int, told: Sequence[int]) -> int:
+    """Wait for the driver's end; pass on what this process is told."""
+    connection, answer = driver.connection, driver.answer
     connection.settimeout(CHECK_SECONDS / 5)
     passed_on = 0
     while True:
@@ -108,8 +148,29 @@ def follow(connection: socket.socket, answer: bytes, parent: int, told: list[int
             received = b""
         answer += received
         if not received:
-            print("The driver host is gone, and the driver with it", file=sys.stderr)
-            return LOST
+            return _without_host(driver.process_id, parent)
+
+
+def _without_host(process_id: int, parent: int) -> int:
+    """The host is gone, so the driver ends by itself; only then should its task be tried again."""
+    give_up = time.monotonic() + HOST_SECONDS
+    # Where nobody reaps orphans, one that has ended stays listed.
+    while _is_there(process_id) and time.monotonic() < give_up:
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(CHECK_SECONDS / 5)
+    print("The driver host is gone, and the driver with it", file=sys.stderr)
+    return LOST
+
+
+def _is_there(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False  # another user's: the number was given anew
+    return True
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+"""How a parallel run deals tests out to its workers."""
+
+from __future__ import annotations
+
+import re
+
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.repository import ROOT
+
+SPARK = "the Spark session"
+
+
+class ByFile(LoadScopeScheduling):
+    """A file's tests stay together, for what they share; so do all files that use the Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope_of(nodeid.split("::", 1)[0])
+
+
+def scope_of(file: str) -> str:
+    """Files of equal scope run one after the other on one worker."""
+    if not file.startswith("tests/spark/"):
+        return file
+    return SPARK if re.search(r"\bspark: SparkSession\b", (ROOT / file).read_text()) else file
