@@ -80,7 +80,7 @@ def up(layout: Layout, *, display: Display) -> int:
 
 def down(layout: Layout, *, display: Display) -> int:
     """Stop everything; 1 when something is left."""
-    if not layout.home.is_dir():
+    if not layout.home.is_dir() or not running(layout):
         display.say("nothing is running")
         return 0
     _stop(layout, display)
@@ -201,6 +201,6 @@ def _print_login(layout: Layout, display: Display) -> None:
     display.console.print(
         f"\n  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n"
     )
-    display.console.print(
-        "Start with a run of flights_etl, months 2013-01 to 2013-09. `make down` stops it all."
-    )
+    if not any(layout.tables.iterdir()):
+        display.console.print("Start with a run of flights_etl, months 2013-01 to 2013-09.")
+    display.console.print("`make down` stops it all.")
