@@ -17,8 +17,8 @@ into the log before running it again. Results go to standard output, everything 
 With `--json`, a command that runs a job prints its JobResult as
 [job-result.schema.json](job-result.schema.json) describes it, while `history` prints a list of commits and
 `audit` an object with `commits` and `anomalies`. `history` tells when a version counts as committed: by the
-protocol that is its log file's time of modification where the table has no in-commit timestamps. `audit` tells
-what the writer's clock said; for a table that was copied the two differ.
+protocol that is its log file's time of modification where the table has no in-commit timestamps. `audit`
+tells what the writer's clock said; for a table that was copied the two differ.
 """
 
 
