@@ -37,7 +37,7 @@ from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
-from tests.support.faulty_store import FaultyStore, PutFault
+from tests.support.faulty_store import FaultyLocalStore, PutFault
 from tests.support.spark import files_below, rows_of
 
 if TYPE_CHECKING:
@@ -184,9 +184,10 @@ def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
 @pytest.mark.parametrize("fault", [PutFault.DROP_RESPONSE, PutFault.DROP_REQUEST])
 def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path, fault: PutFault) -> None:
     before = files_below(table)
-    store = FaultyStore(open_store(str(table)))
+    store = FaultyLocalStore(table)
     snapshot = Snapshot.load(store)
-    store.puts, store.failing_reads = [fault], 1_000
+    store.faults.puts = [fault]
+    store.faults.before_put = lambda path: setattr(store.faults, "failing_reads", 1_000)
     request = MergeRequest(on="t.id = s.id", clauses=UPSERT)
 
     with pytest.raises(CommitStateUnknownError):
@@ -199,9 +200,9 @@ def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path,
 
 
 def test_a_commit_whose_answer_is_lost_is_found(spark: SparkSession, table: Path) -> None:
-    store = FaultyStore(open_store(str(table)))
+    store = FaultyLocalStore(table)
     snapshot = Snapshot.load(store)
-    store.puts = [PutFault.DROP_RESPONSE]
+    store.faults.puts = [PutFault.DROP_RESPONSE]
     merged = merge_into(updates(spark, (2, "new")), snapshot, MergeRequest(on="t.id = s.id", clauses=UPSERT))
     assert merged.commits == (2,)
     assert [row["name"] for row in rows_of(table)].count("new") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from enum import StrEnum
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from delta_core.errors import (
     StorageError,
     StorePermissionError,
 )
+from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 
@@ -136,3 +138,17 @@ class FaultyStore:
         if self._late is not None:
             late, self._late = self._late, None
             self._try(*late)
+
+
+class FaultyLocalStore(LocalLogStore):
+    """A local directory that Spark can open, whose log misbehaves as `faults` says."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.faults = FaultyStore(LocalLogStore(root))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.faults.put_if_absent(path, data)
+
+    def read(self, path: str) -> bytes:
+        return self.faults.read(path)
