@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import importlib.util
 import logging
@@ -321,6 +322,9 @@ def preload() -> list[str]:
     if threading.active_count() > 1:
         started = ", ".join(sorted(thread.name for thread in threading.enumerate()))
         raise ConfigurationError("An import has started a thread, which a fork would lose.", cause=started)
+    # What is imported stays: a driver's collector, which also runs at its end, need not go through it.
+    gc.collect()
+    gc.freeze()
     return names
 
 
