@@ -23,7 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     layout = Layout(home=arguments.home.resolve())
     display = Display()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT, too: what a script starts in the background inherits that it is ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         if arguments.command == "run":
