@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from delta_core import errors
 from delta_core.errors import DeltaError, JobFailedError
 from delta_core.execution.executor import JsonObject, TaskFunction
+from delta_core.execution.limits import available_cpus
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 
@@ -53,6 +55,19 @@ class SparkExecutor:
             assert self._make is not None
             self._spark = self._make()
         return self._spark
+
+    def cores_per_task(self, tasks: int) -> int:
+        """The cores of one executor shared out among the tasks, when these are too few for all of them.
+
+        On one machine (`local[n]`) that is known. On a cluster other applications may share a worker, so
+        there a task keeps to the `spark.task.cpus` that the scheduler gave it.
+        """
+        conf = self.spark.conf
+        local = re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", conf.get("spark.master", "") or "")
+        if local is None:
+            return max(1, int(conf.get("spark.task.cpus", "1") or 1))
+        cores = available_cpus() if local[1] == "*" else int(local[1])
+        return max(1, -(-cores // max(1, tasks)))
 
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
         """Run every task; yield (index, result), wave by wave.

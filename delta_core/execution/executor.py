@@ -20,6 +20,10 @@ class Executor(Protocol):
         """`inline` or `spark`."""
         ...
 
+    def cores_per_task(self, tasks: int) -> int:
+        """How many processors each of so many tasks can keep busy; at least 1."""
+        ...
+
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
         """Run every task; yield (index into `tasks`, result) as they finish, in any order.
 

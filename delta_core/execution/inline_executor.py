@@ -34,6 +34,10 @@ class InlineExecutor:
         """How many tasks run side by side."""
         return self._max_workers
 
+    def cores_per_task(self, tasks: int) -> int:
+        """The workers shared out among the tasks, rounded up."""
+        return max(1, -(-self._max_workers // max(1, tasks)))
+
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
         """Run every task; yield (index, result) as they finish.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -49,6 +50,23 @@ def test_a_tasks_error_comes_back_as_it_was(spark: SparkSession, tmp_path: Path)
     with pytest.raises(ObjectNotFoundError) as shipped:
         list(SparkExecutor(spark).map(describe_file, [task]))
     assert str(shipped.value) == str(inline.value)
+
+
+@pytest.mark.parametrize(
+    ("master", "tasks", "cores"),
+    [
+        ("local[4]", 1, 4),
+        ("local[4]", 3, 2),
+        ("local[4,2]", 8, 1),
+        ("local", 1, 1),
+        # Others may share a cluster's workers: a task keeps to what the scheduler gave it.
+        ("spark://host:7077", 1, 3),
+    ],
+)
+def test_the_cores_of_one_machine_are_shared_out(master: str, tasks: int, cores: int) -> None:
+    settings = {"spark.master": master, "spark.task.cpus": "1" if master.startswith("local") else "3"}
+    session = SimpleNamespace(conf=settings)
+    assert SparkExecutor(cast(Any, session)).cores_per_task(tasks) == cores
 
 
 def test_an_unforeseen_error_is_a_failed_job() -> None:

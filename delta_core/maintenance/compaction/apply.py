@@ -140,6 +140,7 @@ def _rewrite(
             layout,
             paths=[resolve_data_path(file.path, root_uri=store.uri) for file in item.files],
             partition_values=item.partition_values,
+            threads=executor.cores_per_task(len(plan.bins)),
         )
         for item in plan.bins
     ]

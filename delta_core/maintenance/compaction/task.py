@@ -9,14 +9,18 @@ import pyarrow as pa
 
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import FileLayout
-from delta_core.maintenance.rewriting.reading import fit, read_ahead, read_tables, readable
+from delta_core.maintenance.rewriting.reading import fit, read_ahead, read_files, readable
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
 
-GATHER_BYTES = 192 << 20
-"""Gathering stops here too, so that wide rows do not fill the memory."""
+READ_BYTES = 192 << 20
+"""The most that one read may decode, and the most that all files read ahead may."""
 
-TASK_MEMORY_BYTES = 3 * GATHER_BYTES
-"""What one task holds at most: rows being read, rows waiting, rows being written."""
+GATHER_BYTES = 32 << 20
+"""Gathering ends here. Less is quicker than more: the memory of one gathering serves the next, where fresh
+pages of the kernel cost more than decoding into them (docs/adr/2026-11-21-compaction-threads.md)."""
+
+TASK_MEMORY_BYTES = 4 * READ_BYTES
+"""What one task holds at most: files read ahead, rows being gathered, rows waiting, rows being written."""
 
 
 def rewrite_bin(task: JsonObject) -> JsonObject:
@@ -38,7 +42,9 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
     """
     layout = FileLayout.from_task(task)
     encoding = layout.encoding_of(task["paths"][0])
-    source = _Source(layout, task["paths"], layout.file_schema(encoding), encoding.low_cardinality)
+    source = _Source(
+        layout, task["paths"], layout.file_schema(encoding), encoding.low_cardinality, task["threads"]
+    )
     return write_file(
         layout,
         encoding,
@@ -49,7 +55,11 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
 
 
 def compaction_task(
-    layout: Mapping[str, Any], *, paths: Sequence[str], partition_values: Mapping[str, str | None]
+    layout: Mapping[str, Any],
+    *,
+    paths: Sequence[str],
+    partition_values: Mapping[str, str | None],
+    threads: int = 1,
 ) -> dict[str, Any]:
     """The task for `rewrite_bin`.
 
@@ -57,37 +67,47 @@ def compaction_task(
         layout: what `layout_fields` gave.
         paths: store paths (decoded, relative to the table root).
         partition_values: those of all the files.
+        threads: how many of the files the task reads at a time.
     """
-    return {**layout, "paths": list(paths), "partition_values": dict(partition_values)}
+    return {**layout, "paths": list(paths), "partition_values": dict(partition_values), "threads": threads}
 
 
 class _Source:
     """The rows of the bin's files, gathered to row groups."""
 
     def __init__(
-        self, layout: FileLayout, paths: Sequence[str], target: pa.Schema, dictionaries: Sequence[str]
+        self,
+        layout: FileLayout,
+        paths: Sequence[str],
+        target: pa.Schema,
+        dictionaries: Sequence[str],
+        threads: int,
     ) -> None:
         self._layout = layout
         self._paths = paths
         self._target = target
         self._dictionaries = dictionaries
+        self._threads = threads
         self.rows_read = 0
 
     def gathered(self) -> Iterator[pa.Table]:
         parts: list[pa.Table] = []
         rows = size_bytes = 0
-        for path in self._paths:
-            for table in read_tables(
-                self._layout.store, path, max_bytes=GATHER_BYTES, dictionaries=self._dictionaries
-            ):
-                with readable(path):
-                    part = fit(table, self._target)
-                if parts and (rows + part.num_rows > ROW_GROUP_ROWS or size_bytes >= GATHER_BYTES):
-                    yield pa.concat_tables(parts).unify_dictionaries()
-                    parts, rows, size_bytes = [], 0, 0
-                parts.append(part)
-                self.rows_read += part.num_rows
-                rows += part.num_rows
-                size_bytes += part.nbytes
+        for path, table in read_files(
+            self._layout.store,
+            self._paths,
+            threads=self._threads,
+            max_bytes=READ_BYTES,
+            dictionaries=self._dictionaries,
+        ):
+            with readable(path):
+                part = fit(table, self._target)
+            if parts and (rows + part.num_rows > ROW_GROUP_ROWS or size_bytes >= GATHER_BYTES):
+                yield pa.concat_tables(parts).unify_dictionaries()
+                parts, rows, size_bytes = [], 0, 0
+            parts.append(part)
+            self.rows_read += part.num_rows
+            rows += part.num_rows
+            size_bytes += part.nbytes
         if parts:
             yield pa.concat_tables(parts).unify_dictionaries()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -18,6 +19,57 @@ _LARGEST_BATCH_ROWS = 1 << 16
 _SMALLEST_BATCH_ROWS = 1 << 8
 
 
+def read_files(
+    store: LogStore,
+    paths: Sequence[str],
+    *,
+    threads: int,
+    max_bytes: int,
+    dictionaries: Sequence[str] = (),
+) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of files in order, with the file they are from; small files are read side by side.
+
+    Args:
+        store: the table's store.
+        paths: relative to the table root and decoded.
+        threads: how many files are read at a time.
+        max_bytes: what all that is read ahead may take, decoded; also that of one table.
+        dictionaries: string columns to read as dictionaries.
+
+    Raises:
+        MissingDataFileError: a file is not in the store.
+        InvalidTableError: a file cannot be read.
+    """
+    if threads <= 1:
+        for path in paths:
+            for table in read_tables(store, path, max_bytes=max_bytes, dictionaries=dictionaries):
+                yield path, table
+        return
+    # Many files a thread: each is a matter of milliseconds, less than a sleeping caller takes to wake.
+    window = 8 * threads
+    small = max_bytes // window
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="deltaward-file")
+    try:
+        reading: deque[tuple[str, Future[pa.Table | None]]] = deque()
+        following = iter(paths)
+        while True:
+            while len(reading) < window and (name := next(following, None)) is not None:
+                reading.append((name, pool.submit(_read_small, store, name, small, dictionaries)))
+            if not reading:
+                return
+            path, future = reading.popleft()
+            whole = future.result()
+            if whole is not None:
+                yield path, whole
+                continue
+            for table in read_tables(
+                store, path, max_bytes=max_bytes, dictionaries=dictionaries, use_threads=True
+            ):
+                yield path, table
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def read_tables(
     store: LogStore,
     path: str,
@@ -25,6 +77,7 @@ def read_tables(
     max_bytes: int,
     dictionaries: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    use_threads: bool = False,
 ) -> Iterator[pa.Table]:
     """A file's rows in order: at once, by row group, or in batches where a row group is too large.
 
@@ -35,33 +88,30 @@ def read_tables(
         dictionaries: string columns to read as dictionaries.
         columns: names as the file spells them or not (case is ignored); None is all. A name that the
             file lacks is left out.
+        use_threads: decode columns side by side, in Arrow's threads.
 
     Raises:
         MissingDataFileError: the file is not in the store.
         InvalidTableError: the file cannot be read.
     """
     with readable(path), store.open_input(path) as source:
-        reader = pq.ParquetFile(
-            source,
-            read_dictionary=list(dictionaries),
-            coerce_int96_timestamp_unit="us",
-            # The originals will be deleted one day, so damage must not be copied unseen.
-            page_checksum_verification=True,
-        )
+        reader = _reader(source, dictionaries)
         names = None if columns is None else _present(reader.schema_arrow.names, columns)
         metadata = reader.metadata
         groups = range(metadata.num_row_groups)
         sizes = [metadata.row_group(group).total_byte_size for group in groups]
-        if sum(sizes) <= min(_WHOLE_FILE_BYTES, max_bytes) and len(sizes) <= 1:
-            yield reader.read(use_threads=False, columns=names)
+        if _is_small(metadata, max_bytes):
+            yield reader.read(use_threads=use_threads, columns=names)
             return
         for group in groups:
             if sizes[group] <= max_bytes:
-                yield reader.read_row_group(group, use_threads=False, columns=names)
+                yield reader.read_row_group(group, use_threads=use_threads, columns=names)
                 continue
             per_row = sizes[group] / max(1, metadata.row_group(group).num_rows)
             rows = min(_LARGEST_BATCH_ROWS, max(_SMALLEST_BATCH_ROWS, int(max_bytes / 4 / max(per_row, 1))))
-            for batch in reader.iter_batches(rows, row_groups=[group], use_threads=False, columns=names):
+            for batch in reader.iter_batches(
+                rows, row_groups=[group], use_threads=use_threads, columns=names
+            ):
                 yield pa.Table.from_batches([batch])
 
 
@@ -109,6 +159,29 @@ def readable(path: str) -> Iterator[None]:
             cause=str(error),
             fix="check whether the file is damaged; the table is unchanged",
         ) from error
+
+
+def _read_small(store: LogStore, path: str, max_bytes: int, dictionaries: Sequence[str]) -> pa.Table | None:
+    """A file's rows at once; None when the file is too large for that."""
+    with readable(path), store.open_input(path) as source:
+        reader = _reader(source, dictionaries)
+        return reader.read(use_threads=False) if _is_small(reader.metadata, max_bytes) else None
+
+
+def _is_small(metadata: pq.FileMetaData, max_bytes: int) -> bool:
+    groups = metadata.num_row_groups
+    size: int = sum(metadata.row_group(group).total_byte_size for group in range(groups))
+    return groups <= 1 and size <= min(_WHOLE_FILE_BYTES, max_bytes)
+
+
+def _reader(source: pa.NativeFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        source,
+        read_dictionary=list(dictionaries),
+        coerce_int96_timestamp_unit="us",
+        # The originals will be deleted one day, so damage must not be copied unseen.
+        page_checksum_verification=True,
+    )
 
 
 def _present(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
