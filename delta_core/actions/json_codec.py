@@ -8,7 +8,7 @@ as the protocol asks; `commitInfo` keeps its unknown fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,7 +25,7 @@ from delta_core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_core.actions.validation import CHECKS, InvalidAction, dv_unique_id
+from delta_core.actions.validation import CHECKS, Fields, InvalidAction, dv_unique_id
 from delta_core.errors import CorruptLogError
 from delta_core.storage.uri import canonical_log_path
 
@@ -48,8 +48,10 @@ def iter_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def parse_line(line: bytes, *, number: int, path: str) -> RawAction | None:
-    """Parse and check one line; None when it holds no action that is known.
+def parse_line(
+    line: bytes, *, number: int, path: str, checks: Mapping[str, Callable[[Fields], None]] = CHECKS
+) -> RawAction | None:
+    """Parse and check one line; None when it holds no action that `checks` knows.
 
     Raises:
         CorruptLogError: no JSON object, several actions, or a field of a wrong type.
@@ -64,7 +66,7 @@ def parse_line(line: bytes, *, number: int, path: str) -> RawAction | None:
         raise _corrupt(path, number, "it is not a JSON object")
     found: RawAction | None = None
     for kind, fields in parsed.items():
-        check = CHECKS.get(kind)
+        check = checks.get(kind)
         if check is None or fields is None:
             continue
         if found is not None:
@@ -79,12 +81,15 @@ def parse_line(line: bytes, *, number: int, path: str) -> RawAction | None:
     return found
 
 
-def parse_commit(data: bytes, *, path: str) -> list[RawAction]:
-    """Parse and check a whole commit.
+def parse_commit(
+    data: bytes, *, path: str, checks: Mapping[str, Callable[[Fields], None]] = CHECKS
+) -> list[RawAction]:
+    """Parse and check a whole commit, or a checkpoint that is written like one.
 
     Args:
         data: the commit's bytes.
         path: its name, for messages.
+        checks: the actions that are known; others are ignored.
 
     Raises:
         CorruptLogError: naming file and line; also for two `metaData`, two `protocol`, the same logical
@@ -94,7 +99,7 @@ def parse_commit(data: bytes, *, path: str) -> list[RawAction]:
     actions: list[RawAction] = []
     seen: dict[tuple[str, ...], RawAction] = {}
     for number, line in iter_lines(data):
-        action = parse_line(line, number=number, path=path)
+        action = parse_line(line, number=number, path=path, checks=checks)
         if action is None:
             continue
         key = _uniqueness_key(action)

@@ -161,6 +161,15 @@ def _domain_metadata(fields: Fields) -> None:
     _boolean(fields, "removed", required=True)
 
 
+def _checkpoint_metadata(fields: Fields) -> None:
+    _integer(fields, "version", required=True, minimum=0)
+
+
+def _sidecar(fields: Fields) -> None:
+    _string(fields, "path", required=True, empty=False)
+    _integer(fields, "sizeInBytes", minimum=0)
+
+
 def _anything(fields: Fields) -> None:
     """Provenance is free text: see `commit_info_from_json`."""
 
@@ -180,4 +189,11 @@ CHECKS: dict[str, Callable[[Fields], None]] = {
     "domainMetadata": _domain_metadata,
     "cdc": _cdc,
 }
-"""The actions that are known, by JSON key."""
+"""The actions of a commit that are known, by JSON key."""
+
+CHECKPOINT_CHECKS: dict[str, Callable[[Fields], None]] = {
+    **CHECKS,
+    "checkpointMetadata": _checkpoint_metadata,
+    "sidecar": _sidecar,
+}
+"""The actions of a checkpoint that are known; two of them mean nothing in a commit."""

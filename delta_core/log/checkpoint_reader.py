@@ -1,26 +1,32 @@
-"""Parquet checkpoints, leaf by leaf (PROTOCOL.md, "Checkpoints").
+"""Checkpoints, of which Parquet is read leaf by leaf (PROTOCOL.md, "Checkpoints").
 
 Only the leaves that are asked for are read, one row group at a time: reading a nested column by its
 top-level name costs all of its leaves, and dictionary-read map leaves cannot be joined across row
 groups. Footer statistics tell which row groups hold which actions; where they are missing, all do.
+
+A V2 checkpoint keeps its files in sidecars, or some or all of them itself ("V2 Spec"). Sidecars are
+opened when files are asked for, never for the protocol, the metadata or the transactions.
 """
 
 from __future__ import annotations
 
+import posixpath
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_core.actions.json_codec import RawAction, iter_lines, parse_line
-from delta_core.actions.validation import CHECKS, InvalidAction
-from delta_core.errors import CorruptLogError
+from delta_core.actions.json_codec import RawAction, parse_commit
+from delta_core.actions.validation import CHECKPOINT_CHECKS, InvalidAction
+from delta_core.errors import CorruptLogError, ObjectNotFoundError, PathEscapeError
 from delta_core.log.listing import CheckpointFiles
-from delta_core.log.log_path import LogFileKind
+from delta_core.log.log_path import SIDECAR_DIRECTORY, LogFileKind
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.uri import resolve_data_path, uri_scheme
 
 # The leaf that is never null where an action of the kind is present.
 KEY_LEAVES = {
@@ -30,8 +36,12 @@ KEY_LEAVES = {
     "protocol": "protocol.minReaderVersion",
     "txn": "txn.appId",
     "domainMetadata": "domainMetadata.domain",
+    "checkpointMetadata": "checkpointMetadata.version",
     "sidecar": "sidecar.path",
 }
+
+# Footers are small reads that mostly wait for the store.
+_SIDECAR_THREADS = 8
 
 
 class CheckpointPart:
@@ -103,34 +113,43 @@ def damaged_checkpoint(path: str, cause: str) -> CorruptLogError:
 
 
 class CheckpointReader:
-    """A complete checkpoint."""
+    """A complete checkpoint.
+
+    Attributes:
+        files: its own files, without sidecars.
+        parts: those of them that are Parquet.
+    """
 
     def __init__(
         self,
         files: CheckpointFiles,
         parts: Sequence[CheckpointPart],
         json_actions: Sequence[RawAction] = (),
+        *,
+        store: LogStore | None = None,
     ) -> None:
+        """Put the parts together; callers use `open`. Sidecars cannot be read without a store."""
         self.files = files
         self.parts = tuple(parts)
         self._json_actions = tuple(json_actions)
+        self._store = store
+        self._sidecars: tuple[CheckpointPart, ...] | None = None
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, store: LogStore, files: CheckpointFiles) -> CheckpointReader:
-        """Read the footers. One or two requests a part.
+        """Read the footers, and JSON whole. One or two requests a part, none for a sidecar.
 
         Raises:
-            CorruptLogError: a part is no Parquet file.
+            CorruptLogError: a part is damaged, or says that it is another version's.
         """
         parquet = [part for part in files.parts if part.path.endswith(".parquet")]
         lines = [
-            action
-            for part in files.parts
-            if part not in parquet
-            for number, line in iter_lines(store.read(part.path))
-            if (action := parse_line(line, number=number, path=part.path)) is not None
+            action for part in files.parts if part not in parquet for action in _json_part(store, part.path)
         ]
-        return cls(files, [CheckpointPart(store, part) for part in parquet], lines)
+        reader = cls(files, [CheckpointPart(store, part) for part in parquet], lines, store=store)
+        reader._check_version()
+        return reader
 
     @property
     def is_v2(self) -> bool:
@@ -140,12 +159,30 @@ class CheckpointReader:
         return any(part.row_groups_with("sidecar") for part in self.parts if part.has("sidecar"))
 
     @property
+    def file_parts(self) -> tuple[CheckpointPart, ...]:
+        """Every Parquet file that may hold files or tombstones: the parts, and the sidecars.
+
+        The first call opens the sidecars. Two or three requests for each, several at a time.
+
+        Raises:
+            CorruptLogError: a sidecar is missing, damaged or not below `_delta_log/_sidecars`.
+        """
+        with self._lock:
+            if self._sidecars is None:
+                self._sidecars = self._open_sidecars()
+            return self.parts + self._sidecars
+
+    def json_fields(self, kind: str) -> list[dict[str, Any]]:
+        """The checked fields of each action of a kind that the checkpoint itself holds as JSON."""
+        return [action.fields for action in self._json_actions if action.kind == kind]
+
+    @property
     def has_deletion_vectors(self) -> bool:
-        """False when the footers prove that no file has a deletion vector."""
+        """False when the footers prove that no file has a deletion vector. Opens the sidecars."""
         leaf = "add.deletionVector.storageType"
-        return any(
+        return any(fields.get("deletionVector") is not None for fields in self.json_fields("add")) or any(
             part.present_rows(group, leaf) != 0
-            for part in self.parts
+            for part in self.file_parts
             for group in part.row_groups_with("add")
         )
 
@@ -156,7 +193,7 @@ class CheckpointReader:
             CorruptLogError: damaged, or a field is missing.
         """
         key = KEY_LEAVES[kind].partition(".")[2]
-        yield from (action.fields for action in self._json_actions if action.kind == kind)
+        yield from self.json_fields(kind)
         for part in self.parts:
             present = sorted({leaf.split(".")[1] for leaf in part.leaves if leaf.startswith(kind + ".")})
             for group in part.row_groups_with(kind):
@@ -164,13 +201,75 @@ class CheckpointReader:
                 for row in rows.filter(pc.is_valid(pc.struct_field(rows, key))).to_pylist():
                     yield _checked(kind, row, part.path)
 
+    def _check_version(self) -> None:
+        """Exactly one action says which version a V2 checkpoint is of; a V1 checkpoint has none."""
+        found = [fields["version"] for fields in self.actions("checkpointMetadata")]
+        name = self.files.names[0]
+        if len(found) > 1 or (not found and self.files.kind is LogFileKind.V2_CHECKPOINT):
+            raise damaged_checkpoint(name, f"it holds {len(found)} 'checkpointMetadata' actions")
+        if found and found[0] != self.files.version:
+            raise damaged_checkpoint(name, f"it says that it is of version {found[0]}")
+
+    def _open_sidecars(self) -> tuple[CheckpointPart, ...]:
+        sidecars = list(self.actions("sidecar"))
+        if not sidecars:
+            return ()
+        store = self._store
+        assert store is not None
+        paths = [self._sidecar_path(fields["path"], store.uri) for fields in sidecars]
+        if len(set(paths)) < len(paths):
+            # Its files would count twice.
+            raise damaged_checkpoint(self.files.names[0], "it names a sidecar twice")
+
+        def opened(path: str, fields: Mapping[str, Any]) -> CheckpointPart:
+            return self._open_sidecar(store, path, fields.get("sizeInBytes"))
+
+        if len(paths) == 1:
+            return (opened(paths[0], sidecars[0]),)
+        workers = min(_SIDECAR_THREADS, len(paths))
+        with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-sidecar") as pool:
+            return tuple(pool.map(opened, paths, sidecars))
+
+    def _open_sidecar(self, store: LogStore, path: str, size_bytes: int | None) -> CheckpointPart:
+        try:
+            info = store.head(path)
+            if size_bytes is not None and info.size_bytes != size_bytes:
+                raise damaged_checkpoint(
+                    self.files.names[0],
+                    f"its sidecar {path!r} has {info.size_bytes} bytes, not {size_bytes}",
+                )
+            return CheckpointPart(store, info)
+        except ObjectNotFoundError as error:
+            # For the checkpoint's reader that is damage: there may be a way around the whole checkpoint.
+            raise damaged_checkpoint(self.files.names[0], f"its sidecar {path!r} does not exist") from error
+
+    def _sidecar_path(self, raw: str, root_uri: str) -> str:
+        """The store path of a sidecar, which the log names by a file name or an absolute URI."""
+        is_absolute = uri_scheme(raw) is not None or raw.startswith("/")
+        try:
+            path = resolve_data_path(raw if is_absolute else f"{SIDECAR_DIRECTORY}/{raw}", root_uri=root_uri)
+        except PathEscapeError as error:
+            raise damaged_checkpoint(self.files.names[0], f"its sidecar: {error.problem}") from error
+        if posixpath.dirname(path) != SIDECAR_DIRECTORY:
+            raise damaged_checkpoint(
+                self.files.names[0], f"its sidecar {raw!r} is not in {SIDECAR_DIRECTORY}"
+            )
+        return path
+
+
+def _json_part(store: LogStore, path: str) -> list[RawAction]:
+    try:
+        return parse_commit(store.read(path), path=path, checks=CHECKPOINT_CHECKS)
+    except CorruptLogError as error:
+        raise damaged_checkpoint(path, f"{error.problem} {error.cause}") from error
+
 
 def _checked(kind: str, row: dict[str, Any], path: str) -> dict[str, Any]:
     fields = {name: _plain(value, name) for name, value in row.items() if value is not None}
     if isinstance(fields.get("format"), dict):
         fields["format"] = {name: _plain(value, name) for name, value in fields["format"].items()}
     try:
-        CHECKS[kind](fields)
+        CHECKPOINT_CHECKS[kind](fields)
     except InvalidAction as error:
         raise damaged_checkpoint(path, f"{kind}.{error}") from None
     return fields

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,15 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransactio
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TOMBSTONE_SCHEMA
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
 from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
-from delta_core.replay.file_chunk import CheckpointChunk, deletion_vectors, plain_map
+from delta_core.replay.file_chunk import (
+    CheckpointChunk,
+    FileChunk,
+    MemoryChunk,
+    deletion_vectors,
+    plain_map,
+)
 from delta_core.replay.live_files import LiveFiles, matching_rows, path_spellings
-from delta_core.replay.tail import Fields, FileKey, Tail, tombstone_batch
+from delta_core.replay.tail import Fields, FileKey, Tail, live_batch, tombstone_batch
 
 _REMOVE_LEAVES = {
     "path": "path",
@@ -53,18 +58,16 @@ class Tombstones:
         """
         keys = set(self.touched)
         spellings = path_spellings(keys)
-        for part in self.checkpoint.parts if self.checkpoint is not None else ():
-            for group in part.row_groups_with("remove"):
-                batch = _removes_of(part, group)
-                if keys and batch.num_rows:
-                    gone, _ = matching_rows(
-                        batch.column("path"), batch.column("deletion_vector"), keys, spellings
-                    )
-                    kept = np.ones(batch.num_rows, dtype=np.bool_)
-                    kept[gone] = False
-                    batch = batch.filter(pa.array(kept))
-                if batch.num_rows:
-                    yield batch
+        for batch in _checkpoint_removes(self.checkpoint):
+            if keys and batch.num_rows:
+                gone, _ = matching_rows(
+                    batch.column("path"), batch.column("deletion_vector"), keys, spellings
+                )
+                kept = np.ones(batch.num_rows, dtype=np.bool_)
+                kept[gone] = False
+                batch = batch.filter(pa.array(kept))
+            if batch.num_rows:
+                yield batch
         if self.removes:
             yield tombstone_batch(self.removes.values())
 
@@ -150,11 +153,26 @@ def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMeta
     return {name: domain for name, domain in domains.items() if not domain.removed}
 
 
-def _file_chunks(checkpoint: CheckpointReader | None) -> Iterator[CheckpointChunk]:
-    parts = () if checkpoint is None else checkpoint.parts
-    return chain.from_iterable(
-        (CheckpointChunk(part, group) for group in part.row_groups_with("add")) for part in parts
-    )
+def _file_chunks(checkpoint: CheckpointReader | None) -> Iterator[FileChunk]:
+    if checkpoint is None:
+        return
+    inline = checkpoint.json_fields("add")
+    if inline:
+        yield MemoryChunk(live_batch(inline))
+    for part in checkpoint.file_parts:
+        for group in part.row_groups_with("add"):
+            yield CheckpointChunk(part, group)
+
+
+def _checkpoint_removes(checkpoint: CheckpointReader | None) -> Iterator[pa.RecordBatch]:
+    if checkpoint is None:
+        return
+    inline = checkpoint.json_fields("remove")
+    if inline:
+        yield tombstone_batch(inline)
+    for part in checkpoint.file_parts:
+        for group in part.row_groups_with("remove"):
+            yield _removes_of(part, group)
 
 
 def _removes_of(part: CheckpointPart, group: int) -> pa.RecordBatch:

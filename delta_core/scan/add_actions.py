@@ -29,9 +29,13 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
         null counts and bounds in the columns' types; null is unknown.
     """
     files = snapshot.files.to_table(_COLUMNS)
-    partitions = typed_partitions(files, snapshot.schema, snapshot.partition_columns)
+    partitions = typed_partitions(
+        files, snapshot.schema, snapshot.partition_columns, mapping=snapshot.column_mapping
+    )
     leaves = dict(_leaves(snapshot.schema, snapshot.partition_columns))
-    parsed = parse_statistics(files.column("stats"), leaves)
+    mapping = snapshot.column_mapping
+    inside = {path: mapping.physical_path(path, snapshot.schema) for path in leaves}
+    parsed = parse_statistics(files.column("stats"), {inside[path]: kind for path, kind in leaves.items()})
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "path": files.column("path"),
         "size_bytes": files.column("size_bytes"),
@@ -40,9 +44,9 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
     }
     groups: list[tuple[str, dict[str, pa.Array | pa.ChunkedArray]]] = [
         ("partition", {name: partitions.column(name) for name in snapshot.partition_columns}),
-        ("null_count", _named(leaves, lambda path: parsed.columns[path].null_count)),
-        ("min", _named(leaves, lambda path: parsed.columns[path].minimum)),
-        ("max", _named(leaves, lambda path: parsed.columns[path].maximum)),
+        ("null_count", _named(leaves, lambda path: parsed.columns[inside[path]].null_count)),
+        ("min", _named(leaves, lambda path: parsed.columns[inside[path]].minimum)),
+        ("max", _named(leaves, lambda path: parsed.columns[inside[path]].maximum)),
     ]
     for group, members in groups:
         if flatten:

@@ -15,13 +15,19 @@ from delta_core.expressions.typing import find_column
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns, typed_partitions
 from delta_core.scan.statistics import parse_statistics
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
 
 Mask = npt.NDArray[np.bool_]
 
 
 def prune_by_partitions(
-    files: LiveFiles, predicate: Expression, schema: StructType, partition_columns: Sequence[str]
+    files: LiveFiles,
+    predicate: Expression,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    mapping: ColumnMapping = UNMAPPED,
 ) -> LiveFiles:
     """The files whose partition values do not rule the predicate out. Reads no statistics.
 
@@ -31,11 +37,16 @@ def prune_by_partitions(
     alone, _ = split_by_partition_columns(predicate, partition_columns)
     if alone == TRUE or not files.num_files:
         return files
-    return files.select(partition_mask(files, alone, schema, partition_columns))
+    return files.select(partition_mask(files, alone, schema, partition_columns, mapping=mapping))
 
 
 def prune_by_statistics(
-    files: LiveFiles, predicate: Expression, schema: StructType, partition_columns: Sequence[str]
+    files: LiveFiles,
+    predicate: Expression,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    mapping: ColumnMapping = UNMAPPED,
 ) -> LiveFiles:
     """The files whose statistics do not rule the predicate out.
 
@@ -44,14 +55,21 @@ def prune_by_statistics(
     _, others = split_by_partition_columns(predicate, partition_columns)
     if not files.num_files or others == TRUE:
         return files
-    partitions = typed_partitions(files, schema, _named_partitions(others, partition_columns))
+    named = _named_partitions(others, partition_columns)
+    partitions = typed_partitions(files, schema, named, mapping=mapping)
     leaves = statistics_leaves(others, schema, partition_columns)
     texts = files.to_table(["stats"]).column("stats") if leaves else None
-    return files.select(may_match(others, _stats_columns(files.num_files, texts, leaves, partitions)))
+    paths = {path: mapping.physical_path(path, schema) for path in leaves}
+    return files.select(may_match(others, _stats_columns(files.num_files, texts, leaves, partitions, paths)))
 
 
 def files_may_match(
-    files: pa.Table, predicate: Expression, schema: StructType, partition_columns: Sequence[str]
+    files: pa.Table,
+    predicate: Expression,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    mapping: ColumnMapping = UNMAPPED,
 ) -> Mask:
     """For each file, whether it may hold a matching row; by partition values and statistics.
 
@@ -62,15 +80,18 @@ def files_may_match(
         predicate: resolved against `schema`.
         schema: the table's schema.
         partition_columns: the table's partition columns.
+        mapping: the table's column mapping.
     """
-    partitions = typed_partitions(files, schema, _named_partitions(predicate, partition_columns))
+    named = _named_partitions(predicate, partition_columns)
+    partitions = typed_partitions(files, schema, named, mapping=mapping)
     kept = may_match(predicate, StatsColumns(num_files=files.num_rows, partitions=partitions))
     leaves = statistics_leaves(predicate, schema, partition_columns)
     if leaves and kept.any():
         # Only what the partition values leave over has its statistics parsed.
         rows = pa.array(np.flatnonzero(kept))
         texts = files.column("stats").take(rows)
-        stats = _stats_columns(len(rows), texts, leaves, partitions.take(rows))
+        paths = {path: mapping.physical_path(path, schema) for path in leaves}
+        stats = _stats_columns(len(rows), texts, leaves, partitions.take(rows), paths)
         kept[kept] = may_match(predicate, stats)
     return kept
 
@@ -99,10 +120,15 @@ def _stats_columns(
     texts: pa.ChunkedArray | None,
     leaves: Mapping[tuple[str, ...], DataType],
     partitions: pa.Table,
+    paths: Mapping[tuple[str, ...], tuple[str, ...]],
 ) -> StatsColumns:
+    """`paths` says where the statistics have each of the `leaves`."""
     if texts is None:
         return StatsColumns(num_files=num_files, partitions=partitions)
-    parsed = parse_statistics(texts, leaves)
+    parsed = parse_statistics(texts, {paths[leaf]: data_type for leaf, data_type in leaves.items()})
     return StatsColumns(
-        num_files=num_files, num_records=parsed.num_records, columns=parsed.columns, partitions=partitions
+        num_files=num_files,
+        num_records=parsed.num_records,
+        columns={leaf: parsed.columns[paths[leaf]] for leaf in leaves},
+        partitions=partitions,
     )

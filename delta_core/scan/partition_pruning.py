@@ -14,11 +14,18 @@ from delta_core.expressions.skipping import partition_match
 from delta_core.replay.file_chunk import map_values
 from delta_core.replay.live_files import LiveFiles
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import StructType
 
 
-def typed_partitions(files: LiveFiles | pa.Table, schema: StructType, columns: Iterable[str]) -> pa.Table:
+def typed_partitions(
+    files: LiveFiles | pa.Table,
+    schema: StructType,
+    columns: Iterable[str],
+    *,
+    mapping: ColumnMapping = UNMAPPED,
+) -> pa.Table:
     """The values of some partition columns, one row per file, in the columns' types.
 
     Each distinct text is parsed once.
@@ -27,6 +34,7 @@ def typed_partitions(files: LiveFiles | pa.Table, schema: StructType, columns: I
         files: a snapshot's files, or a table with the column `partition_values`.
         schema: the table's schema.
         columns: partition columns, named as in `schema`.
+        mapping: the table's column mapping.
 
     Raises:
         CorruptLogError: a value is not of its column's type.
@@ -40,7 +48,7 @@ def typed_partitions(files: LiveFiles | pa.Table, schema: StructType, columns: I
             parse_column(
                 chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode(), field.data_type
             )
-            for chunk in _texts(files, field.name)
+            for chunk in _texts(files, mapping.physical_name(field))
         ]
         arrays.append(pa.chunked_array(chunks, kind))
         fields.append(pa.field(field.name, kind))
@@ -63,11 +71,16 @@ def split_by_partition_columns(
 
 
 def partition_mask(
-    files: LiveFiles | pa.Table, predicate: Expression, schema: StructType, partition_columns: Sequence[str]
+    files: LiveFiles | pa.Table,
+    predicate: Expression,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    mapping: ColumnMapping = UNMAPPED,
 ) -> npt.NDArray[np.bool_]:
     """Which files' partition values let the predicate be true. Exact for its partition-only conjuncts."""
     names = sorted(referenced_names(predicate) & set(partition_columns))
-    return partition_match(predicate, typed_partitions(files, schema, names))
+    return partition_match(predicate, typed_partitions(files, schema, names, mapping=mapping))
 
 
 def _texts(files: LiveFiles | pa.Table, name: str) -> list[pa.Array]:

@@ -1,8 +1,9 @@
 """Rows of data files as Arrow batches in the table's schema.
 
 A file may be older than the schema: columns that it lacks are null, narrower types are widened, columns
-are found by name. Row groups whose footer rules the predicate out are not decoded. Pages with a checksum
-are checked against it.
+are found by name or id as the table's column mapping says. Rows that a deletion vector names are left out.
+Row groups whose footer rules the predicate out are not decoded. Pages with a checksum are checked
+against it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_core.deletion_vectors.roaring import Positions
 from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError, SchemaError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import referenced_columns, referenced_names
@@ -22,6 +25,7 @@ from delta_core.expressions.typing import find_column
 from delta_core.scan.footer_statistics import footer_leaf, footer_positions
 from delta_core.scan.statistics import has_bounds
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_array, floor_to_microseconds
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import (
@@ -87,7 +91,9 @@ class FileReader:
         predicate: Expression | None = None,
         partition_columns: Sequence[str] = (),
         batch_rows: int = DEFAULT_BATCH_ROWS,
+        mapping: ColumnMapping = UNMAPPED,
     ) -> None:
+        self._mapping = mapping
         self._predicate = predicate
         self._batch_rows = batch_rows
         self._output = output_fields(schema, columns)
@@ -103,9 +109,23 @@ class FileReader:
         """The schema of the batches."""
 
     def read(
-        self, store: LogStore, path: str, partition_values: Mapping[str, str | None]
+        self,
+        store: LogStore,
+        path: str,
+        partition_values: Mapping[str, str | None],
+        *,
+        deleted: Positions | None = None,
+        only: Positions | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one file; see `read_file`."""
+        """The matching rows of one file; see `read_file`.
+
+        Args:
+            store: the table's store.
+            path: relative to the table root and decoded.
+            partition_values: the file's, as in the log.
+            deleted: rows to leave out, by position.
+            only: rows to return, by position; None is all.
+        """
         try:
             source = store.open_input(path)
         except ObjectNotFoundError as error:
@@ -119,7 +139,7 @@ class FileReader:
                 file = pq.ParquetFile(
                     source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
                 )
-                yield from self._read_open(file, path, partition_values)
+                yield from self._read_open(file, path, partition_values, deleted, only)
             except (pa.ArrowException, OSError) as error:
                 raise InvalidTableError(
                     f"The data file {path} cannot be read",
@@ -128,44 +148,61 @@ class FileReader:
                 ) from error
 
     def _read_open(
-        self, file: pq.ParquetFile, path: str, partition_values: Mapping[str, str | None]
+        self,
+        file: pq.ParquetFile,
+        path: str,
+        partition_values: Mapping[str, str | None],
+        deleted: Positions | None,
+        only: Positions | None,
     ) -> Iterator[pa.RecordBatch]:
         constants = self._constants(partition_values)
         row_groups = self._row_groups(file.metadata, constants)
+        kept = selected_rows(file.metadata, row_groups, deleted=deleted, only=only, path=path)
         if not row_groups:
             return
-        present = {name.casefold(): name for name in file.schema_arrow.names}
-        names = [present[f.name.casefold()] for f in self._file_fields if f.name.casefold() in present]
+        found = {f.name: self._mapping.file_column(f, file.schema_arrow) for f in self._file_fields}
+        names = [column.name for column in found.values() if column is not None]
         if not names:
             rows = sum(file.metadata.row_group(group).num_rows for group in row_groups)
+            rows = rows if kept is None else int(np.count_nonzero(kept))
             for start in range(0, rows, self._batch_rows):
-                yield from self._finish({}, min(self._batch_rows, rows - start), constants, path)
+                yield from self._finish({}, found, min(self._batch_rows, rows - start), constants, path)
             return
+        start = 0
         for batch in file.iter_batches(batch_size=self._batch_rows, row_groups=row_groups, columns=names):
-            arrays = {name.casefold(): batch.column(index) for index, name in enumerate(batch.schema.names)}
-            yield from self._finish(arrays, batch.num_rows, constants, path)
+            rows, start = slice_of(kept, start, batch.num_rows), start + batch.num_rows
+            if rows is not None:
+                batch = batch.filter(rows)
+            arrays = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
+            yield from self._finish(arrays, found, batch.num_rows, constants, path)
 
     def _constants(self, partition_values: Mapping[str, str | None]) -> dict[str, pa.Scalar]:
         by_name = {name.casefold(): text for name, text in partition_values.items()}
         return {
             field.name: parse_column(
-                pa.array([by_name.get(field.name.casefold())], pa.string()), field.data_type
+                pa.array([by_name.get(self._mapping.physical_name(field).casefold())], pa.string()),
+                field.data_type,
             )[0]
             for field in self._partition_fields
         }
 
     def _finish(
-        self, arrays: Mapping[str, pa.Array], num_rows: int, constants: Mapping[str, pa.Scalar], path: str
+        self,
+        arrays: Mapping[str, pa.Array],
+        found: Mapping[str, FileColumn | None],
+        num_rows: int,
+        constants: Mapping[str, pa.Scalar],
+        path: str,
     ) -> Iterator[pa.RecordBatch]:
         if num_rows == 0:
             return
         columns: dict[str, pa.Array] = {}
         for field in self._file_fields:
-            array = arrays.get(field.name.casefold())
+            column = found[field.name]
             columns[field.name] = (
                 pa.nulls(num_rows, type_to_arrow(field.data_type))
-                if array is None
-                else _aligned(array, field, path)
+                if column is None
+                else _aligned(arrays[column.name], column, field, path)
             )
         for name, value in constants.items():
             columns[name] = pa.repeat(value, num_rows)
@@ -187,7 +224,8 @@ class FileReader:
     def _row_groups(self, metadata: pq.FileMetaData, constants: Mapping[str, pa.Scalar]) -> list[int]:
         """The row groups that may hold matching rows."""
         groups = list(range(metadata.num_row_groups))
-        if self._predicate is None or not groups:
+        if self._predicate is None or not groups or self._mapping.mode is ColumnMappingMode.ID:
+            # Footers go by name, and with ids two files may call different columns the same.
             return groups
         positions = footer_positions(metadata)
         columns: dict[tuple[str, ...], ColumnStats] = {}
@@ -195,7 +233,8 @@ class FileReader:
             if referenced[0] in constants:
                 continue
             path, data_type = find_column(referenced, self._schema)
-            position = positions.get(".".join(path).casefold(), -1)
+            in_file = self._mapping.physical_path(path, self._schema)
+            position = positions.get(".".join(in_file).casefold(), -1)
             if position < 0 or isinstance(data_type, StructType | ArrayType | MapType) or data_type == VOID:
                 continue
             found = [footer_leaf(metadata, group, position, data_type) for group in groups]
@@ -242,12 +281,52 @@ def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[Str
     return fields
 
 
-def _aligned(array: pa.Array, field: StructField, path: str) -> pa.Array:
-    target = type_to_arrow(field.data_type)
-    if array.type == target:
-        return array
+def selected_rows(
+    metadata: pq.FileMetaData,
+    row_groups: Sequence[int],
+    *,
+    deleted: Positions | None,
+    only: Positions | None,
+    path: str,
+) -> npt.NDArray[np.bool_] | None:
+    """Which of the rows of some row groups, one after the other, are wanted; None when all are.
+
+    Raises:
+        InvalidTableError: a position is beyond the file's rows.
+    """
+    if deleted is None and only is None:
+        return None
+    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    total = sum(sizes)
+    for positions in (deleted, only):
+        if positions is not None and len(positions) and int(positions[-1]) >= total:
+            raise InvalidTableError(
+                f"The deletion vector of the data file {path} names row {int(positions[-1])}",
+                cause=f"The file has {total} rows",
+                fix="Restore the file or the vector from a backup, or restore a version before them",
+            )
+    kept = np.full(total, only is None)
+    if only is not None:
+        kept[only] = True
+    if deleted is not None:
+        kept[deleted] = False
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    parts = [kept[starts[group] : starts[group + 1]] for group in row_groups]
+    return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+
+
+def slice_of(kept: npt.NDArray[np.bool_] | None, start: int, count: int) -> pa.Array | None:
+    """The part of a mask for some rows, as a filter; None when it keeps them all."""
+    if kept is None or kept[start : start + count].all():
+        return None
+    return pa.array(kept[start : start + count])
+
+
+def _aligned(array: pa.Array, column: FileColumn, field: StructField, path: str) -> pa.Array:
     try:
-        return convert_array(floor_to_microseconds(array), target)
+        if array.type != column.data_type:
+            array = convert_array(floor_to_microseconds(array), column.data_type)
+        return column.renamed(array)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidTableError(
             f"Column {field.name} of the data file {path} has type {array.type}, the table {field.data_type}",

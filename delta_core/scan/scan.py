@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from delta_core.actions import DeletionVectorDescriptor
+from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
@@ -55,7 +58,7 @@ class Scan:
             UnsupportedTableFeatureError: the table cannot be read.
             CorruptLogError: a file has a deletion vector that the protocol does not allow for.
         """
-        snapshot.require_readable()
+        snapshot.require_readable(through_scan=True)
         self._snapshot = snapshot
         schema = snapshot.schema
         if isinstance(predicate, str):
@@ -71,6 +74,7 @@ class Scan:
             predicate=None if residual == TRUE else residual,
             partition_columns=self._partition_columns,
             batch_rows=batch_rows,
+            mapping=snapshot.column_mapping,
         )
 
     @property
@@ -87,7 +91,11 @@ class Scan:
     def live_files(self) -> LiveFiles:
         """The files that may hold matching rows, still as shared columns."""
         return prune_by_statistics(
-            self._after_partitions, self._predicate, self._snapshot.schema, self._partition_columns
+            self._after_partitions,
+            self._predicate,
+            self._snapshot.schema,
+            self._partition_columns,
+            mapping=self._snapshot.column_mapping,
         )
 
     @cached_property
@@ -124,9 +132,9 @@ class Scan:
         return self._read_each(mine)
 
     def _read_each(self, mine: frozenset[str] | None) -> Iterator[pa.RecordBatch]:
-        for path, partition_values in self._sources():
-            if mine is None or path in mine:
-                yield from self._reader.read(self._snapshot.store, path, partition_values)
+        for source in self._sources():
+            if mine is None or source.path in mine:
+                yield from self._rows(source)
 
     def to_table(self) -> pa.Table:
         """The matching rows as one table. Files are read side by side; raises as `to_batches`."""
@@ -141,7 +149,11 @@ class Scan:
     @cached_property
     def _after_partitions(self) -> LiveFiles:
         return prune_by_partitions(
-            self._snapshot.files, self._predicate, self._snapshot.schema, self._partition_columns
+            self._snapshot.files,
+            self._predicate,
+            self._snapshot.schema,
+            self._partition_columns,
+            mapping=self._snapshot.column_mapping,
         )
 
     def _files_of_shard(self, index: int, count: int) -> frozenset[str]:
@@ -160,18 +172,35 @@ class Scan:
         paths = ordered.column("path").to_pylist()[index::count]
         return frozenset(resolve_data_path(path, root_uri=root_uri) for path in paths)
 
-    def _read_whole(self, source: tuple[str, dict[str, str | None]]) -> list[pa.RecordBatch]:
-        path, partition_values = source
-        return list(self._reader.read(self._snapshot.store, path, partition_values))
+    def _read_whole(self, source: _Source) -> list[pa.RecordBatch]:
+        return list(self._rows(source))
 
-    def _sources(self) -> Iterator[tuple[str, dict[str, str | None]]]:
+    def _rows(self, source: _Source) -> Iterator[pa.RecordBatch]:
+        store = self._snapshot.store
+        vector = source.deletion_vector
+        deleted = None if vector is None else read_deletion_vector(store, vector)
+        return self._reader.read(store, source.path, source.partition_values, deleted=deleted)
+
+    def _sources(self) -> Iterator[_Source]:
         root_uri = self._snapshot.store.uri
-        for batch in self.live_files.batches(["path", "partition_values"]):
+        for batch in self.live_files.batches(["path", "partition_values", "deletion_vector"]):
             for start in range(0, batch.num_rows, _FILES_PER_BATCH):
-                part = batch.slice(start, _FILES_PER_BATCH)
-                paths, values = part.column("path").to_pylist(), part.column("partition_values").to_pylist()
-                for path, pairs in zip(paths, values, strict=True):
-                    yield resolve_data_path(path, root_uri=root_uri), dict(pairs or ())
+                rows = (values.to_pylist() for values in batch.slice(start, _FILES_PER_BATCH).columns)
+                for path, pairs, vector in zip(*rows, strict=True):
+                    yield _Source(
+                        path=resolve_data_path(path, root_uri=root_uri),
+                        partition_values=dict(pairs or ()),
+                        deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
+                    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A file to read: its store path, its partition, and which of its rows are deleted."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    deletion_vector: DeletionVectorDescriptor | None
 
 
 def canonical_names(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:

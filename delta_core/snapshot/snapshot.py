@@ -38,6 +38,7 @@ from delta_core.replay.state import (
     checkpoint_transactions,
 )
 from delta_core.replay.tail import Tail, replay_tail
+from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import commit_timestamp_ms, version_at_timestamp, whole_number
@@ -293,6 +294,11 @@ class Snapshot:
         return self._metadata.partition_columns
 
     @cached_property
+    def column_mapping(self) -> ColumnMapping:
+        """What columns are called in the data files. Raises InvalidTableError for an unknown mode."""
+        return ColumnMapping.of(self._metadata.configuration)
+
+    @cached_property
     def properties(self) -> TableProperties:
         """The table properties."""
         return TableProperties.of(self._metadata.configuration)
@@ -352,8 +358,13 @@ class Snapshot:
         """Whether the version is read from a V2 checkpoint."""
         return self._checkpoint is not None and self._checkpoint.is_v2
 
-    def require_readable(self, *, operation: str = "read the table") -> None:
+    def require_readable(self, *, operation: str = "read the table", through_scan: bool = False) -> None:
         """Refuse when rows could be misread. Loads the live files; no column of them that is empty.
+
+        Args:
+            operation: what was asked, for the message.
+            through_scan: the rows will be read with the table's deletion vectors and column mapping. Who
+                opens data files by themselves leaves it False.
 
         Raises:
             UnsupportedTableFeatureError: naming the features and the operation.
@@ -364,6 +375,7 @@ class Snapshot:
             self._metadata,
             has_deletion_vectors=self._may_have_deletion_vectors(),
             has_v2_checkpoint=self.has_v2_checkpoint,
+            through_scan=through_scan,
             operation=operation,
         )
         if (
@@ -395,18 +407,12 @@ class Snapshot:
         # Files need not be read where no commit and no checkpoint could have brought one.
         if "deletionVectors" not in (self._protocol.reader_features or ()):
             return False
-        if self.has_v2_checkpoint:
-            return True
         return self.files.has_deletion_vectors
 
     def _state(self) -> ReplayState:
         with self._lock:
             if self._loaded is None:
-                require_log_support(
-                    self._protocol,
-                    has_v2_checkpoint=self.has_v2_checkpoint,
-                    operation="list the table's files",
-                )
+                require_log_support(self._protocol, operation="list the table's files")
                 self._loaded = self._replay()
             return self._loaded
 

@@ -37,7 +37,8 @@ class TableFeature:
         in_reader: True for reader-writer features.
         legacy_reader_version: reader version that implies it below version 3.
         legacy_writer_version: writer version that implies it below version 7.
-        readable: tables that use it are read correctly.
+        readable: tables that use it are read correctly, through a scan.
+        plain_rows: their data files may also be read as they are, by who knows nothing of the feature.
         writable: tables that use it are written correctly.
         active: whether a table uses it; a listed feature that is not in use asks nothing of us.
     """
@@ -47,6 +48,7 @@ class TableFeature:
     legacy_reader_version: int | None = None
     legacy_writer_version: int | None = None
     readable: bool = True
+    plain_rows: bool = True
     writable: bool = False
     active: ActiveProbe = lambda _: True
 
@@ -126,7 +128,7 @@ _ALL = (
         in_reader=True,
         legacy_reader_version=2,
         legacy_writer_version=5,
-        readable=False,
+        plain_rows=False,
         active=_column_mapping,
     ),
     TableFeature(
@@ -137,8 +139,8 @@ _ALL = (
     TableFeature(name="timestampNtz", in_reader=True, writable=True),
     TableFeature(name="vacuumProtocolCheck", in_reader=True, writable=True),
     TableFeature(name="domainMetadata", writable=True),
-    TableFeature(name="deletionVectors", in_reader=True, readable=False, active=_deletion_vectors),
-    TableFeature(name="v2Checkpoint", in_reader=True, readable=False, active=_v2_policy),
+    TableFeature(name="deletionVectors", in_reader=True, plain_rows=False, active=_deletion_vectors),
+    TableFeature(name="v2Checkpoint", in_reader=True, active=_v2_policy),
     TableFeature(name="rowTracking"),
     TableFeature(name="inCommitTimestamp", active=_enabled("delta.enableInCommitTimestamps")),
     TableFeature(name="inCommitTimestamp-preview", active=_enabled("delta.enableInCommitTimestamps-preview")),
@@ -149,16 +151,16 @@ _ALL = (
     TableFeature(name="icebergCompatV2", active=_enabled("delta.enableIcebergCompatV2")),
     TableFeature(name="materializePartitionColumns"),
     TableFeature(
-        name="typeWidening", in_reader=True, readable=False, active=_enabled("delta.enableTypeWidening")
+        name="typeWidening", in_reader=True, plain_rows=False, active=_enabled("delta.enableTypeWidening")
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
-        readable=False,
+        plain_rows=False,
         active=_enabled("delta.enableTypeWidening"),
     ),
-    TableFeature(name="variantType", in_reader=True, readable=False, active=_has_type("variant")),
-    TableFeature(name="variantType-preview", in_reader=True, readable=False, active=_has_type("variant")),
+    TableFeature(name="variantType", in_reader=True, plain_rows=False, active=_has_type("variant")),
+    TableFeature(name="variantType-preview", in_reader=True, plain_rows=False, active=_has_type("variant")),
     TableFeature(name="variantShredding", in_reader=True, readable=False, active=_has_type("variant")),
     TableFeature(
         name="variantShredding-preview", in_reader=True, readable=False, active=_has_type("variant")

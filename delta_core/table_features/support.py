@@ -24,6 +24,7 @@ def require_read_support(
     *,
     has_deletion_vectors: bool = True,
     has_v2_checkpoint: bool = True,
+    through_scan: bool = False,
     operation: str = "read the table",
 ) -> None:
     """Refuse a table whose rows could be misread.
@@ -35,6 +36,7 @@ def require_read_support(
         metadata: the table's metadata.
         has_deletion_vectors: False when no live file is known to have one.
         has_v2_checkpoint: False when the version does not come from one.
+        through_scan: rows are read with everything that changes what a data file's rows mean.
         operation: what was asked, for the message.
 
     Raises:
@@ -45,15 +47,16 @@ def require_read_support(
     facts = TableFacts(
         metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
     )
-    refused = [name for name in sorted(reader_features(protocol)) if not _may_read(name, facts)]
+    refused = [name for name in sorted(reader_features(protocol)) if not _may_read(name, facts, through_scan)]
     if refused:
         raise _unsupported(refused, operation)
 
 
-def require_log_support(protocol: Protocol, *, has_v2_checkpoint: bool, operation: str) -> None:
-    """Refuse a table whose list of files could be wrong: unknown reader features, V2 checkpoints.
+def require_log_support(protocol: Protocol, *, operation: str) -> None:
+    """Refuse a table whose list of files could be wrong: one with unknown reader features.
 
-    Features that only change how rows are read (deletion vectors, column mapping) do not matter here.
+    Features that are known and only change how rows are read (deletion vectors, column mapping) do not
+    matter here.
 
     Raises:
         UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
@@ -61,8 +64,6 @@ def require_log_support(protocol: Protocol, *, has_v2_checkpoint: bool, operatio
     if protocol.min_reader_version > MAX_READER_VERSION:
         raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
     refused = [name for name in sorted(reader_features(protocol)) if name not in FEATURES]
-    if has_v2_checkpoint:
-        refused.append("v2Checkpoint")
     if refused:
         raise _unsupported(refused, operation)
 
@@ -97,11 +98,12 @@ def require_write_support(
         raise _unsupported(refused, operation)
 
 
-def _may_read(name: str, facts: TableFacts) -> bool:
+def _may_read(name: str, facts: TableFacts, through_scan: bool) -> bool:
     feature = FEATURES.get(name)
     if feature is None:
         return False
-    return feature.readable or not READ_PROBES.get(name, feature.active)(facts)
+    readable = feature.readable and (through_scan or feature.plain_rows)
+    return readable or not READ_PROBES.get(name, feature.active)(facts)
 
 
 def _may_write(name: str, facts: TableFacts) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from delta_core.errors import UnsupportedTableFeatureError
+from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
@@ -25,12 +25,8 @@ def read(path: str, version: int | None = None, timestamp: str | None = None) ->
 
 
 def read_cdf(path: str, start: int, end: int | None) -> pa.Table:
-    """Change data between two versions: refused, by the name of the feature."""
-    raise UnsupportedTableFeatureError(
-        f"Cannot read changes {start} to {end} of {path!r}: unsupported table feature changeDataFeed.",
-        cause="This version of deltaward does not read change data.",
-        fix="Use an engine that reads the change data feed.",
-    )
+    """Change data between two versions, both included; None is up to the latest."""
+    return ChangeDataScan(_open(path, end), starting_version=start).to_table()
 
 
 def read_snapshot(path: str, version: int | None = None) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""From a descriptor in the log to the positions of deleted rows."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+
+from delta_core.actions import DeletionVectorDescriptor
+from delta_core.deletion_vectors import z85
+from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
+from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import resolve_data_path
+
+_MAGIC = 1681511377
+_FORMAT_VERSION = 1
+_UUID_CHARACTERS = 20
+_MAX_BYTES = 1 << 31
+
+
+def read_deletion_vector(store: LogStore, descriptor: DeletionVectorDescriptor) -> Positions:
+    """The positions of the deleted rows, ascending. At most one request; none for an inline vector.
+
+    Checked: the file's format version, the size, the checksum, the magic number, and the number of rows
+    against the descriptor.
+
+    Raises:
+        MissingDataFileError: the vector's file is not in the store.
+        InvalidTableError: damaged, or not what the descriptor says.
+        PathEscapeError: the vector's file is outside the table.
+    """
+    where = f"{descriptor.storage_type}:{descriptor.path_or_inline_dv[:80]}"
+    if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < _MAX_BYTES:
+        raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
+    try:
+        data = _inline(descriptor) if descriptor.storage_type == "i" else _stored(store, descriptor)
+        magic = int.from_bytes(data[:4], "little")
+        if magic != _MAGIC:
+            raise MalformedBitmap(f"its magic number is {magic}, expected {_MAGIC}")
+        return decode_portable64(data[4:], cardinality=descriptor.cardinality)
+    except ValueError as error:
+        raise _malformed(where, str(error)) from error
+
+
+def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str) -> str | None:
+    """The store path (decoded, relative to the root) of the vector's file; None for an inline vector.
+
+    Raises:
+        ValueError: no such storage type, or no valid name.
+        PathEscapeError: the path leaves the table root.
+    """
+    text = descriptor.path_or_inline_dv
+    if descriptor.storage_type == "i":
+        return None
+    if descriptor.storage_type == "p":
+        return resolve_data_path(text, root_uri=root_uri)
+    if descriptor.storage_type != "u":
+        raise ValueError(f"its storage type is {descriptor.storage_type!r}, expected u, i or p")
+    if len(text) < _UUID_CHARACTERS:
+        raise ValueError("its name is shorter than a UUID")
+    prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+    if "/" in prefix or prefix in (".", ".."):
+        raise ValueError("its prefix is not one directory")
+    name = f"deletion_vector_{uuid.UUID(bytes=z85.decode(encoded))}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
+    data = z85.decode(descriptor.path_or_inline_dv)
+    # The text is padded to groups of four bytes.
+    if not 0 <= len(data) - descriptor.size_in_bytes < 4:
+        raise MalformedBitmap(f"it holds {len(data)} bytes, its descriptor says {descriptor.size_in_bytes}")
+    return data[: descriptor.size_in_bytes]
+
+
+def _stored(store: LogStore, descriptor: DeletionVectorDescriptor) -> bytes:
+    path = deletion_vector_path(descriptor, root_uri=store.uri)
+    assert path is not None
+    offset = descriptor.offset or 0
+    if offset < 0:
+        raise MalformedBitmap(f"its offset is {offset}")
+    try:
+        source = store.open_input(path)
+    except ObjectNotFoundError as error:
+        raise MissingDataFileError(
+            f"The deletion vector file {path} is missing",
+            cause="The log lists it, but the store does not have it",
+            fix="Restore the file: without it, deleted rows cannot be told from the others",
+        ) from error
+    with source:
+        try:
+            version = source.read(1)
+            if version != bytes([_FORMAT_VERSION]):
+                raise MalformedBitmap(f"its file has format version {version.hex() or 'none'}, expected 01")
+            # Without an offset the vector is the first one, right after the version.
+            source.seek(max(offset, 1))
+            framed = source.read(4 + descriptor.size_in_bytes + 4)
+        except OSError as error:
+            raise MalformedBitmap(str(error)) from error
+    if len(framed) != descriptor.size_in_bytes + 8:
+        raise MalformedBitmap("its file ends early")
+    size, data = int.from_bytes(framed[:4], "big"), framed[4:-4]
+    if size != descriptor.size_in_bytes:
+        raise MalformedBitmap(f"its file says {size} bytes, its descriptor {descriptor.size_in_bytes}")
+    if zlib.crc32(data) != int.from_bytes(framed[-4:], "big"):
+        raise MalformedBitmap("its checksum is wrong")
+    return bytes(data)
+
+
+def _malformed(where: str, cause: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"The deletion vector {where} cannot be used",
+        cause=cause,
+        fix="Restore it from a backup, or restore a version of the table before it",
+    )

@@ -1,0 +1,285 @@
+"""The rows that changed between two versions (PROTOCOL.md, "Add CDC File", "Change Data Files").
+
+A commit with change data files is told by these alone. Of any other commit the files that it added are
+inserts and those that it removed deletes; where it only changed a file's deletion vector, the rows that
+differ between the two vectors are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import (
+    Action,
+    AddCdcFile,
+    AddFile,
+    DeletionVectorDescriptor,
+    Metadata,
+    RemoveFile,
+)
+from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.deletion_vectors.roaring import Positions
+from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.expressions.ast import TRUE, Expression
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.typing import resolve_predicate
+from delta_core.log.listing import LogListing, list_log
+from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
+from delta_core.schema.column_mapping import ColumnMapping
+from delta_core.schema.json import schema_from_json
+from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.history import commit_actions
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import canonical_log_path, resolve_data_path
+
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+
+CHANGE_COLUMNS = (
+    StructField(name=CHANGE_TYPE, data_type=STRING),
+    StructField(name=COMMIT_VERSION, data_type=LONG),
+    StructField(name=COMMIT_TIMESTAMP, data_type=TIMESTAMP),
+)
+"""What a change says besides the row; after the table's columns."""
+
+_ENABLED = "delta.enableChangeDataFeed"
+
+
+class ChangeDataScan:
+    """The changes from one version up to a snapshot's, with the snapshot's schema.
+
+    Immutable. Nothing is read until asked for. Requests of reading: one listing, one for each version,
+    those of opening the first version, and the data files.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        starting_version: int,
+        predicate: Expression | str | None = None,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+    ) -> None:
+        """Set up the scan.
+
+        Args:
+            snapshot: the last version that counts; its schema is that of the rows.
+            starting_version: the first version that counts.
+            predicate: Spark SQL text or an expression on the table's columns and CHANGE_COLUMNS.
+            columns: names in the order wanted; None is the table's columns and then CHANGE_COLUMNS.
+            batch_rows: at most so many rows per batch.
+
+        Raises:
+            ConfigurationError: the first version is after the last one, or negative.
+            ExpressionError: the predicate is invalid or does not fit the schema.
+            SchemaError: a column does not exist.
+            UnsupportedTableFeatureError: the table cannot be read.
+        """
+        if not 0 <= starting_version <= snapshot.version:
+            raise ConfigurationError(
+                f"Changes from version {starting_version} to {snapshot.version} were asked for.",
+                cause="The first version must be at least 0 and not after the last one.",
+                fix="Ask for a range of versions in the order in which they were committed.",
+            )
+        snapshot.require_readable(operation="read change data", through_scan=True)
+        self._snapshot = snapshot
+        self._starting_version = starting_version
+        schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
+        if isinstance(predicate, str):
+            predicate = parse_predicate(predicate, schema)
+        resolved = TRUE if predicate is None else resolve_predicate(predicate, schema)
+        names = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+        mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(names))
+
+        def reader(constant: Sequence[str]) -> FileReader:
+            # A version's number and time are the same for a whole file, as partition values are.
+            return FileReader(
+                schema=schema,
+                columns=columns,
+                predicate=None if resolved == TRUE else resolved,
+                partition_columns=(*snapshot.partition_columns, *constant),
+                batch_rows=batch_rows,
+                mapping=mapping,
+            )
+
+        self._change_files = reader(names[1:])
+        self._data_files = reader(names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self._data_files.arrow_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The changes, version by version, in bounded memory.
+
+        Raises:
+            TableChangedError: change data was not enabled for all of the versions, or the schema of one
+                has a column that the last one lacks.
+            VersionNotFoundError: a commit is no longer in the log.
+            MissingDataFileError: vacuum has taken a file.
+            InvalidTableError: a file cannot be read.
+        """
+        times = self._times
+        for version in range(self._starting_version, self._snapshot.version + 1):
+            actions = commit_actions(self._snapshot.store, version)
+            self._require_changes(version, actions)
+            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _text(times[version])}
+            for part in self._parts(version, actions):
+                yield from self._rows(part, stamp)
+
+    def to_table(self) -> pa.Table:
+        """The changes as one table; raises as `to_batches`."""
+        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+
+    # ------------------------------------------------------------ may the changes be told?
+
+    def _require_changes(self, version: int, actions: Sequence[Action]) -> None:
+        metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+        if metadata is None:
+            if version > self._starting_version:
+                return
+            metadata = Snapshot.load(self._snapshot.store, version=version).metadata
+        if metadata.configuration.get(_ENABLED, "").strip().lower() != "true":
+            raise TableChangedError(
+                f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be told.",
+                cause=f"The table property {_ENABLED} was not true then, so commits did not record changes.",
+                fix="Ask for versions during which it was, or compare the two versions' rows.",
+            )
+        self._require_fitting_schema(version, metadata)
+
+    def _require_fitting_schema(self, version: int, metadata: Metadata) -> None:
+        then = schema_from_json(metadata.schema_string)
+        mapping_then = ColumnMapping.of(metadata.configuration)
+        now = {self._snapshot.column_mapping.physical_name(f).casefold() for f in self._snapshot.schema}
+        lost = [f.name for f in then if mapping_then.physical_name(f).casefold() not in now]
+        if lost:
+            raise TableChangedError(
+                f"The changes of version {version} of {self._snapshot.store.uri!r} do not fit version "
+                f"{self._snapshot.version}.",
+                cause=f"Its schema has {', '.join(lost)}, which the later schema does not have.",
+                fix="Ask for the changes up to the version before the schema was replaced.",
+            )
+
+    @cached_property
+    def _times(self) -> Mapping[int, int]:
+        listing = list_log(self._snapshot.store, from_version=0)
+        times = CommitTimes(
+            self._snapshot.store, LogListing(commits=listing.commits, checkpoints=listing.checkpoints)
+        )
+        wanted = range(self._starting_version, self._snapshot.version + 1)
+        found = {file.version: times[at] for at, file in enumerate(times.files) if file.version in wanted}
+        missing = [version for version in wanted if version not in found]
+        if missing:
+            raise VersionNotFoundError(
+                f"The changes of version {missing[0]} of {self._snapshot.store.uri!r} are not in the log.",
+                cause="Log cleanup has passed it, since a checkpoint holds what is live",
+                fix="Read the whole table once; then go on from its version",
+            )
+        return found
+
+    # ------------------------------------------------------------ what changed
+
+    def _parts(self, version: int, actions: Sequence[Action]) -> Iterator[_Part]:
+        changes = [action for action in actions if isinstance(action, AddCdcFile)]
+        if changes:
+            for change in changes:
+                yield _Part(path=change.path, partition_values=change.partition_values)
+            return
+        adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile) and a.data_change}
+        removes = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
+        paired: set[str] = set()
+        for remove in removes:
+            key = canonical_log_path(remove.path)
+            add = adds.get(key)
+            values = self._partition_values(version, remove)
+            if add is None:
+                yield _Part(
+                    path=remove.path,
+                    partition_values=values,
+                    change="delete",
+                    deleted=self._positions(remove.deletion_vector),
+                )
+                continue
+            paired.add(key)
+            yield from self._differences(remove, add, values)
+        for key, add in adds.items():
+            if key not in paired:
+                yield _Part(
+                    path=add.path,
+                    partition_values=add.partition_values,
+                    change="insert",
+                    deleted=self._positions(add.deletion_vector),
+                )
+
+    def _differences(
+        self, remove: RemoveFile, add: AddFile, values: Mapping[str, str | None]
+    ) -> Iterator[_Part]:
+        """What changed when a file's deletion vector was replaced."""
+        nothing: Positions = np.empty(0, np.int64)
+        before, after = (self._positions(a.deletion_vector) for a in (remove, add))
+        before, after = nothing if before is None else before, nothing if after is None else after
+        for change, only in (
+            ("delete", np.setdiff1d(after, before, assume_unique=True)),
+            ("insert", np.setdiff1d(before, after, assume_unique=True)),
+        ):
+            if len(only):
+                yield _Part(path=add.path, partition_values=values, change=change, only=only)
+
+    def _positions(self, vector: DeletionVectorDescriptor | None) -> Positions | None:
+        return None if vector is None else read_deletion_vector(self._snapshot.store, vector)
+
+    def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
+        """Those of a removed file; a `remove` need not say them, and then the version before does."""
+        if remove.partition_values or not self._snapshot.partition_columns:
+            return remove.partition_values or {}
+        previous = Snapshot.load(self._snapshot.store, version=version - 1)
+        wanted = canonical_log_path(remove.path)
+        for batch in previous.files.batches(["path", "partition_values"]):
+            for path, pairs in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if canonical_log_path(path) == wanted:
+                    return dict(pairs or ())
+        raise TableChangedError(
+            f"Version {version} of {self._snapshot.store.uri!r} does not say which partition it changed.",
+            cause=f"The file {remove.path!r} has no partition values, and the version before lacks it",
+            fix="Compare the rows of the two versions instead",
+        )
+
+    def _rows(self, part: _Part, stamp: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+        store = self._snapshot.store
+        path = resolve_data_path(part.path, root_uri=store.uri)
+        values = {**part.partition_values, **stamp}
+        if part.change is None:
+            return self._change_files.read(store, path, values)
+        values[CHANGE_TYPE] = part.change
+        return self._data_files.read(store, path, values, deleted=part.deleted, only=part.only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Rows of one file that changed.
+
+    Attributes:
+        change: what happened to the rows; None where the file says so itself.
+        deleted: rows that do not count, by position.
+        only: the rows that count; None is all others.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    change: str | None = None
+    deleted: Positions | None = None
+    only: Positions | None = None
+
+
+def _text(timestamp_ms: int) -> str:
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)).isoformat(sep=" ")

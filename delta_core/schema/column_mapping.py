@@ -1,0 +1,172 @@
+"""Column mapping: what columns are called in data files, partition values and statistics.
+
+PROTOCOL.md, "Column Mapping": in the modes `name` and `id` every field has a physical name and an id,
+which stay when the column is renamed. Data files are resolved by physical name or by Parquet field id;
+partition values and statistics always go by physical name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from delta_core.errors import InvalidTableError
+from delta_core.schema.arrow import is_list_like, type_to_arrow
+from delta_core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+MODE_KEY = "delta.columnMapping.mode"
+_NAME_KEY = "delta.columnMapping.physicalName"
+_ID_KEY = "delta.columnMapping.id"
+_PARQUET_ID = b"PARQUET:field_id"
+
+
+class ColumnMappingMode(StrEnum):
+    """How columns of data files are found."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """From the columns of a table's schema to those of its files.
+
+    Attributes:
+        mode: how columns are found.
+        unmapped: columns that are not the table's own and have their own name everywhere.
+    """
+
+    mode: ColumnMappingMode = ColumnMappingMode.NONE
+    unmapped: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str]) -> ColumnMapping:
+        """The mapping that a table's configuration asks for.
+
+        Raises:
+            InvalidTableError: no such mode.
+        """
+        text = configuration.get(MODE_KEY, "none").strip().lower()
+        try:
+            return cls(ColumnMappingMode(text))
+        except ValueError:
+            raise InvalidTableError(
+                f"The table property {MODE_KEY} is {text!r}",
+                cause="There are the modes none, name and id",
+                fix="Set the property to the mode that the table's files were written with",
+            ) from None
+
+    def physical_name(self, field: StructField) -> str:
+        """The field's name in data files, partition values and statistics.
+
+        Raises:
+            InvalidTableError: the mode asks for a physical name and the field has none.
+        """
+        if self.mode is ColumnMappingMode.NONE or field.name in self.unmapped:
+            return field.name
+        name = field.metadata.get(_NAME_KEY)
+        if not isinstance(name, str) or not name:
+            raise _incomplete(field, _NAME_KEY, self.mode)
+        return name
+
+    def physical_path(self, path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+        """A column's path by physical names; `path` is canonical, as `find_column` gives it."""
+        if self.mode is ColumnMappingMode.NONE:
+            return path
+        names: list[str] = []
+        current: DataType = schema
+        for part in path:
+            assert isinstance(current, StructType)
+            field = current.find(part)
+            assert field is not None
+            names.append(self.physical_name(field))
+            current = field.data_type
+        return tuple(names)
+
+    def file_column(self, field: StructField, file_schema: pa.Schema) -> FileColumn | None:
+        """Where a data file has a column of the table; None when it lacks it.
+
+        Names are compared without case. In the mode `id` a file without any field ids is resolved by
+        physical name, since it can only have been written before there were ids.
+        """
+        by_id = self.mode is ColumnMappingMode.ID and any(_field_id(item) is not None for item in file_schema)
+        found = self._find(field, list(file_schema), by_id=by_id)
+        if found is None:
+            return None
+        kind = self._type_in_file(field.data_type, found.type, by_id=by_id)
+        return FileColumn(name=found.name, data_type=kind, target=type_to_arrow(field.data_type))
+
+    def _find(self, field: StructField, candidates: list[pa.Field], *, by_id: bool) -> pa.Field | None:
+        if by_id and field.name not in self.unmapped:
+            number = field.metadata.get(_ID_KEY)
+            if not isinstance(number, int):
+                raise _incomplete(field, _ID_KEY, self.mode)
+            return next((item for item in candidates if _field_id(item) == number), None)
+        name = self.physical_name(field).casefold()
+        return next((item for item in candidates if item.name.casefold() == name), None)
+
+    def _type_in_file(self, data_type: DataType, found: pa.DataType, *, by_id: bool) -> pa.DataType:
+        """The table's type with the file's names, level by level."""
+        if isinstance(data_type, StructType) and pa.types.is_struct(found):
+            fields, taken = [], {item.name for item in found.fields}
+            for field in data_type:
+                item = self._find(field, found.fields, by_id=by_id)
+                if item is None:
+                    # A name that the file does not have: the field is null in all of its rows.
+                    name = self.physical_name(field)
+                    while name in taken:
+                        name += "_"
+                    kind = type_to_arrow(field.data_type)
+                else:
+                    name, kind = item.name, self._type_in_file(field.data_type, item.type, by_id=by_id)
+                taken.add(name)
+                fields.append(pa.field(name, kind, nullable=field.nullable))
+            return pa.struct(fields)
+        if isinstance(data_type, ArrayType) and is_list_like(found):
+            element = self._type_in_file(data_type.element_type, found.value_type, by_id=by_id)
+            return pa.list_(pa.field("element", element, nullable=data_type.contains_null))
+        if isinstance(data_type, MapType) and pa.types.is_map(found):
+            key = self._type_in_file(data_type.key_type, found.key_type, by_id=by_id)
+            value = self._type_in_file(data_type.value_type, found.item_type, by_id=by_id)
+            return pa.map_(key, pa.field("value", value, nullable=data_type.value_contains_null))
+        return type_to_arrow(data_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumn:
+    """A column of the table in one data file.
+
+    Attributes:
+        name: the file's name for it.
+        data_type: the table's type with the file's names for nested fields.
+        target: the table's type with the table's names.
+    """
+
+    name: str
+    data_type: pa.DataType
+    target: pa.DataType
+
+    def renamed(self, array: pa.Array) -> pa.Array:
+        """An array of `data_type` as one of `target`: other names, the same memory."""
+        return array if self.data_type == self.target else array.view(self.target)
+
+
+UNMAPPED = ColumnMapping()
+"""Columns are called in the files as in the schema."""
+
+
+def _field_id(item: pa.Field) -> int | None:
+    text = (item.metadata or {}).get(_PARQUET_ID)
+    return None if text is None else int(text)
+
+
+def _incomplete(field: StructField, key: str, mode: ColumnMappingMode) -> InvalidTableError:
+    return InvalidTableError(
+        f"The column {field.name} cannot be found in data files",
+        cause=f"The table's column mapping mode is {mode}, and the field has no {key}",
+        fix="Restore a version of the table whose schema is complete",
+    )

@@ -1,0 +1,145 @@
+"""From descriptors to positions: every storage type, and every way in which a vector can be wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+import zlib
+from pathlib import Path
+
+import pytest
+from pyroaring import BitMap64
+
+from delta_core.actions import DeletionVectorDescriptor
+from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
+from delta_core.errors import DeltaError, InvalidTableError, MissingDataFileError, PathEscapeError
+from delta_core.storage.local import LocalLogStore
+
+ROWS = [0, 3, 7, 100, 65_536, 65_537]
+# The example of PROTOCOL.md, "Derived Fields".
+PROTOCOL_NAME = "ab^-aqEH.-t@S}K{vb[*k^"
+PROTOCOL_PATH = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+# 3, 4, 7, 11, 18, 29 as other implementations inline them. (PROTOCOL.md's own example of inlined data has
+# the magic number of an older serialisation.)
+INLINE = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+
+
+def bitmap_bytes(rows: list[int]) -> bytes:
+    return (1681511377).to_bytes(4, "little") + bytes(BitMap64(rows).serialize())
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+
+
+def stored(store: LocalLogStore, *vectors: list[int], prefix: str = "") -> list[DeletionVectorDescriptor]:
+    """Vectors in one file, and their descriptors."""
+    content, offsets = bytearray(b"\x01"), []
+    for rows in vectors:
+        offsets.append(len(content))
+        content += framed(bitmap_bytes(rows))
+    identity = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
+    path = store.root / prefix / f"deletion_vector_{identity}.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(content))
+    return [
+        DeletionVectorDescriptor(
+            storage_type="u",
+            path_or_inline_dv=prefix + "^-aqEH.-t@S}K{vb[*k^",
+            offset=offset,
+            size_in_bytes=len(bitmap_bytes(rows)),
+            cardinality=len(rows),
+        )
+        for rows, offset in zip(vectors, offsets, strict=True)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalLogStore:
+    return LocalLogStore(tmp_path)
+
+
+def test_names_and_inline_vectors() -> None:
+    named = DeletionVectorDescriptor(
+        storage_type="u", path_or_inline_dv=PROTOCOL_NAME, offset=4, size_in_bytes=40, cardinality=6
+    )
+    assert deletion_vector_path(named, root_uri="file:///t") == PROTOCOL_PATH
+    inline = DeletionVectorDescriptor(
+        storage_type="i", path_or_inline_dv=INLINE, size_in_bytes=44, cardinality=6
+    )
+    assert read_deletion_vector(LocalLogStore("/nowhere"), inline).tolist() == [3, 4, 7, 11, 18, 29]
+
+
+@pytest.mark.parametrize("prefix", ["", "ab"])
+def test_many_vectors_in_one_file(store: LocalLogStore, prefix: str) -> None:
+    vectors = [ROWS, [], [5], list(range(9000))]
+    found = [read_deletion_vector(store, item).tolist() for item in stored(store, *vectors, prefix=prefix)]
+    assert found == vectors
+
+
+def test_absolute_paths(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    name = next(store.root.glob("*.bin"))
+    absolute = dataclasses.replace(descriptor, storage_type="p", path_or_inline_dv=name.as_uri())
+    assert read_deletion_vector(store, absolute).tolist() == ROWS
+    outside = dataclasses.replace(absolute, path_or_inline_dv="file:///etc/passwd")
+    with pytest.raises(PathEscapeError):
+        read_deletion_vector(store, outside)
+
+
+def test_no_offset_is_the_first_vector(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    assert read_deletion_vector(store, dataclasses.replace(descriptor, offset=None)).tolist() == ROWS
+
+
+def test_a_missing_file_is_named(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    next(store.root.glob("*.bin")).unlink()
+    with pytest.raises(MissingDataFileError, match="deletion_vector_d2c639aa"):
+        read_deletion_vector(store, descriptor)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cardinality": 5}, "more values|descriptor says 5"),
+        ({"cardinality": 7}, "descriptor says 7"),
+        ({"cardinality": -1}, "descriptor"),
+        ({"size_in_bytes": 10}, "descriptor 10"),
+        ({"size_in_bytes": 1 << 20}, "ends early"),
+        ({"size_in_bytes": -4}, "-4 bytes"),
+        ({"offset": -1}, "offset is -1"),
+        ({"offset": 1 << 30}, "ends early"),
+        ({"storage_type": "x"}, "storage type is 'x'"),
+        ({"path_or_inline_dv": "short"}, "shorter than a UUID"),
+        ({"path_or_inline_dv": "../x^-aqEH.-t@S}K{vb[*k^"}, "one directory"),
+        ({"path_or_inline_dv": "..^-aqEH.-t@S}K{vb[*k^"}, "one directory"),
+        ({"path_or_inline_dv": "ab~-aqEH.-t@S}K{vb[*k^"}, "base85"),
+        ({"storage_type": "i", "path_or_inline_dv": "00000"}, "holds 4 bytes"),
+    ],
+)
+def test_descriptors_that_do_not_fit(store: LocalLogStore, changes: dict[str, object], said: str) -> None:
+    (descriptor,) = stored(store, ROWS)
+    with pytest.raises(InvalidTableError, match=said):
+        read_deletion_vector(store, dataclasses.replace(descriptor, **changes))
+
+
+def test_every_damaged_byte_is_noticed(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    file = next(store.root.glob("*.bin"))
+    content = file.read_bytes()
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x10
+        file.write_bytes(bytes(damaged))
+        with pytest.raises(DeltaError):
+            read_deletion_vector(store, descriptor)
+
+
+def test_the_older_serialisation_is_refused(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    file = next(store.root.glob("*.bin"))
+    data = (1681511376).to_bytes(4, "little") + bitmap_bytes(ROWS)[4:]
+    file.write_bytes(b"\x01" + framed(data))
+    with pytest.raises(InvalidTableError, match="magic number is 1681511376"):
+        read_deletion_vector(store, descriptor)
