@@ -23,10 +23,12 @@ from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.scan.add_actions import add_actions_table
 from delta_core.scan.appended import appended_batches
+from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.schema.json import schema_to_json
 from delta_core.schema.types import StructType
+from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -273,6 +275,44 @@ class DeltaTable:
     ) -> pa.Table:
         """The rows as one table in memory. Arguments as `to_batches`."""
         return Scan(self._snapshot, predicate=filters, columns=columns).to_table()
+
+    def load_cdf(
+        self,
+        starting_version: int = 0,
+        ending_version: int | None = None,
+        starting_timestamp_ms: int | None = None,
+        ending_timestamp_ms: int | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows that changed between two versions, both included, as a stream in bounded memory.
+
+        After the table's columns come `_change_type` (`insert`, `delete`, `update_preimage`,
+        `update_postimage`), `_commit_version` and `_commit_timestamp`.
+
+        Args:
+            starting_version: the first version; not looked at when there is a starting time.
+            ending_version: the last version; None is the one that the handle shows.
+            starting_timestamp_ms: epoch milliseconds; the first version committed then or later.
+            ending_timestamp_ms: epoch milliseconds; the last version committed then or before.
+            columns: which, in this order; all when None.
+            predicate: on the table's columns and those three.
+
+        Raises:
+            TableChangedError: change data was not enabled for all of the versions, or their schemas do not
+                fit the last one's. Raised while reading, at the version that it is about.
+            VersionNotFoundError: a version is not, or no longer, in the log.
+        """
+        last = self._snapshot
+        if ending_timestamp_ms is not None:
+            last = Snapshot.load(self._store, timestamp_ms=ending_timestamp_ms, clock=self._clock)
+        elif ending_version is not None and ending_version != last.version:
+            last = Snapshot.load(self._store, version=ending_version, clock=self._clock)
+        first = starting_version
+        if starting_timestamp_ms is not None:
+            first = first_version_since(self._store, starting_timestamp_ms)
+        scan = ChangeDataScan(last, starting_version=first, columns=columns, predicate=predicate)
+        return pa.RecordBatchReader.from_batches(scan.schema, scan.to_batches())
 
     def appended_batches(
         self, since_version: int, columns: Sequence[str] | None = None, filters: Predicate | None = None

@@ -7,7 +7,7 @@ Timestamps").
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from operator import index
@@ -154,6 +154,32 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
             fix="Ask for a time in that range, or for a version.",
         )
     return usable[position - 1].version
+
+
+def first_version_since(store: LogStore, timestamp_ms: int) -> int:
+    """The first version that was committed at the time or after it.
+
+    Requests: one listing, and a few commits when they carry their time.
+
+    Raises:
+        TableNotFoundError: no table there.
+        VersionNotFoundError: the time is after the last version.
+    """
+    listing = list_log(store)
+    if not listing.commits:
+        raise TableNotFoundError(
+            f"There is no commit at {store.uri!r} to take a time from.",
+            fix="Check the URI, or ask for a version.",
+        )
+    times = CommitTimes(store, listing)
+    position = bisect_left(times, timestamp_ms)
+    if position == len(times):
+        raise VersionNotFoundError(
+            f"There is no version of {store.uri!r} at {_shown(timestamp_ms)} or later.",
+            cause=f"The latest, {times.files[-1].version}, is of {_shown(times[len(times) - 1])}.",
+            fix="Ask for an earlier time, or for a version.",
+        )
+    return times.files[position].version
 
 
 def _shown(timestamp_ms: int) -> str:

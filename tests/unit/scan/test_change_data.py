@@ -1,0 +1,177 @@
+"""Change data: told by change files, by whole files, and by what differs between two deletion vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import write_deltalake
+
+from delta_core import DeltaTable
+from delta_core.actions import AddCdcFile, Metadata, Protocol
+from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.scan.change_data import ChangeDataScan
+from delta_core.snapshot.snapshot import Snapshot
+from tests.support.log_builder import NOW_MS, LogBuilder, add, remove
+from tests.unit.scan.test_mapped_scan import vector
+
+FEATURES = frozenset({"deletionVectors"})
+PROTOCOL = Protocol(
+    min_reader_version=3,
+    min_writer_version=7,
+    reader_features=FEATURES,
+    writer_features=FEATURES | {"changeDataFeed"},
+)
+
+
+def metadata(*, enabled: bool = True, fields: tuple[str, ...] = ("p", "id"), **changes: Any) -> Metadata:
+    types = {"p": "string", "id": "long", "extra": "long"}
+    schema = {
+        "type": "struct",
+        "fields": [{"name": f, "type": types[f], "nullable": True, "metadata": {}} for f in fields],
+    }
+    return Metadata(
+        id="1",
+        schema_string=json.dumps(schema),
+        partition_columns=("p",),
+        configuration={"delta.enableChangeDataFeed": str(enabled).lower()},
+        **changes,
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogBuilder:
+    built = LogBuilder(tmp_path)
+    for name, ids in (("a", [1, 2, 3, 4]), ("b", [5, 6])):
+        pq.write_table(pa.table({"id": ids}), tmp_path / f"{name}.parquet")
+    return built
+
+
+def changes(log: LogBuilder, first: int, last: int | None = None, **options: Any) -> list[tuple[Any, ...]]:
+    scan = ChangeDataScan(Snapshot.load(log.store, version=last), starting_version=first, **options)
+    table = scan.to_table()
+    assert table.schema == scan.schema
+    names = [name for name in table.schema.names if name != "_commit_timestamp"]
+    return [tuple(row[name] for name in names) for row in table.to_pylist()]
+
+
+def test_whole_files_and_change_files(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("a.parquet"))
+    log.commit(
+        remove("a.parquet", partition_values={"p": "1"}), add("b.parquet", partition_values={"p": "2"})
+    )
+    (log.root / "_change_data").mkdir()
+    cdc = pa.table(
+        {"id": [5, 7], "_change_type": ["update_preimage", "update_postimage"]},
+    )
+    pq.write_table(cdc, log.root / "_change_data" / "c.parquet")
+    log.commit(
+        # With a change file, the other files say nothing.
+        remove("b.parquet", partition_values={"p": "2"}),
+        add("a.parquet"),
+        AddCdcFile(path="_change_data/c.parquet", partition_values={"p": "2"}, size_bytes=1),
+    )
+    log.commit(add("b.parquet", data_change=False))
+    inserted = [("1", number, "insert", 0) for number in (1, 2, 3, 4)]
+    replaced = [("1", number, "delete", 1) for number in (1, 2, 3, 4)]
+    replaced += [("2", 5, "insert", 1), ("2", 6, "insert", 1)]
+    updated = [("2", 5, "update_preimage", 2), ("2", 7, "update_postimage", 2)]
+    assert changes(log, 0) == inserted + replaced + updated
+    assert changes(log, 1, 1) == replaced
+    assert changes(log, 3) == []
+    times = ChangeDataScan(Snapshot.load(log.store), starting_version=2).to_table()["_commit_timestamp"]
+    assert {value.timestamp() for value in times.to_pylist()} == {(NOW_MS + 2000) / 1000}
+
+
+def test_predicates_and_columns_reach_the_change_columns(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("a.parquet"))
+    log.commit(
+        remove("a.parquet", partition_values={"p": "1"}), add("b.parquet", partition_values={"p": "2"})
+    )
+    where = "_change_type = 'delete' AND _commit_version >= 1 AND id < 3"
+    assert changes(log, 0, predicate=where, columns=["id", "_change_type"]) == [(1, "delete"), (2, "delete")]
+    assert changes(log, 0, columns=["_commit_version"], predicate="p = '2'") == [(1,), (1,)]
+
+
+def test_replaced_deletion_vectors(log: LogBuilder) -> None:
+    values = {"p": "1"}
+    before, after = vector(log, [0]), vector(log, [1, 3])
+    log.commit(PROTOCOL, metadata(), add("a.parquet", deletion_vector=before))
+    log.commit(
+        remove("a.parquet", partition_values=values, deletion_vector=before),
+        add("a.parquet", deletion_vector=after),
+    )
+    log.commit(remove("a.parquet", partition_values=values, deletion_vector=after), add("a.parquet"))
+    log.commit(remove("a.parquet", partition_values=values))
+    assert changes(log, 0, 0) == [("1", 2, "insert", 0), ("1", 3, "insert", 0), ("1", 4, "insert", 0)]
+    assert changes(log, 1, 1) == [("1", 2, "delete", 1), ("1", 4, "delete", 1), ("1", 1, "insert", 1)]
+    assert changes(log, 2, 2) == [("1", 2, "insert", 2), ("1", 4, "insert", 2)]
+    assert len(changes(log, 3, 3)) == 4
+
+
+def test_a_remove_without_its_partition_is_looked_up(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("a.parquet", partition_values={"p": "x"}))
+    log.commit(remove("a.parquet", partition_values=None))
+    assert changes(log, 1) == [("x", number, "delete", 1) for number in (1, 2, 3, 4)]
+
+
+def test_versions_without_change_data_are_refused(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(enabled=False), add("a.parquet"))
+    log.commit(metadata())
+    log.commit(add("b.parquet"))
+    log.commit(metadata(enabled=False))
+    with pytest.raises(TableChangedError, match="changes of version 0"):
+        changes(log, 0)
+    assert len(changes(log, 1, 2)) == 2
+    assert len(changes(log, 2, 2)) == 2
+    with pytest.raises(TableChangedError, match="changes of version 3"):
+        changes(log, 1)
+
+
+def test_schemas_in_between(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("a.parquet"))
+    log.commit(metadata(fields=("p", "id", "extra")), add("b.parquet"))
+    assert changes(log, 0)[0] == ("1", 1, None, "insert", 0)
+    log.commit(metadata(fields=("p", "extra")))
+    with pytest.raises(TableChangedError, match="Its schema has id"):
+        changes(log, 0)
+
+
+def test_ranges(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("a.parquet"))
+    log.commit(add("b.parquet"))
+    for first in (-1, 2):
+        with pytest.raises(ConfigurationError, match="first version"):
+            changes(log, first)
+    log.commit(add("b.parquet"))
+    table = DeltaTable(log.root)
+    assert table.load_cdf(1, 1).read_all().num_rows == 2
+    assert table.load_cdf(starting_timestamp_ms=NOW_MS + 500).read_all().num_rows == 4
+    assert table.load_cdf(0, ending_timestamp_ms=NOW_MS + 1500).read_all().num_rows == 6
+    with pytest.raises(VersionNotFoundError, match="or later"):
+        table.load_cdf(starting_timestamp_ms=NOW_MS + 9_000_000)
+    with pytest.raises(VersionNotFoundError):
+        table.load_cdf(0, 9)
+
+
+def test_equal_to_deltalakes(tmp_path: Path) -> None:
+    data = pa.table({"id": list(range(20)), "p": [number % 3 for number in range(20)]})
+    write_deltalake(tmp_path, data, partition_by=["p"], configuration={"delta.enableChangeDataFeed": "true"})
+    PeerTable(tmp_path).update(predicate="id > 15", updates={"id": "id + 100"})
+    PeerTable(tmp_path).delete("id < 4")
+    write_deltalake(tmp_path, data.slice(0, 5), mode="append")
+    write_deltalake(tmp_path, data.slice(5, 2), mode="overwrite")
+    for first, last in ((0, 4), (1, 2), (3, 3), (4, 4)):
+        peer = PeerTable(tmp_path).load_cdf(starting_version=first, ending_version=last)
+        theirs = pa.table(peer.read_all()).to_pylist()
+        ours = DeltaTable(tmp_path).load_cdf(first, last).read_all().to_pylist()
+        columns = ("id", "p", "_change_type", "_commit_version")
+        assert sorted(tuple(row[name] for name in columns) for row in ours) == sorted(
+            tuple(row[name] for name in columns) for row in theirs
+        )
+        assert ours
