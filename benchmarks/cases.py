@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import data, merge_data
 from benchmarks.contestant import Contestant, Timing
+from benchmarks.snapshot_cases import SNAPSHOT_RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,5 +150,9 @@ CASES = (
         peers=("spark_plain", "delta_spark"),
         run=_write,
         note="lineitem SF1; spark_plain is df.write.parquet without any table",
+    ),
+    *(
+        Case(name=name, ours="deltaward", peers=("deltalake",), run=run, note=note)
+        for name, (run, note) in SNAPSHOT_RUNS.items()
     ),
 )

@@ -241,8 +241,14 @@ class DeltaTable:
     # ------------------------------------------------------------ rows and files
 
     def file_uris(self, predicate: Predicate | None = None) -> list[str]:
-        """The URIs of the live files, or of those that may hold rows matching the predicate."""
-        paths = Scan(self._snapshot, predicate=predicate).files().column("path").to_pylist()
+        """The URIs of the live files, or of those that may hold rows matching the predicate.
+
+        Raises:
+            UnsupportedTableFeatureError: whoever read the files as they are would see other rows than the
+                table's: some are deleted by deletion vectors, or columns have other names.
+        """
+        self._snapshot.require_readable(operation="hand out the table's data files")
+        paths = Scan(self._snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
         return [path if "://" in path else f"{self.table_uri}/{path}" for path in paths]
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:

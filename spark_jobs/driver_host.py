@@ -170,6 +170,9 @@ class DriverHost:
         except OSError:
             received, descriptors = b"", []
         client.descriptors.extend(descriptors)
+        if client.process_id is not None or len(client.descriptors) > OUTPUTS:
+            _close(client.descriptors[OUTPUTS:] if client.process_id is None else client.descriptors)
+            del client.descriptors[OUTPUTS:]
         if not received:
             # Nobody waits for this driver any more, so it must not go on to commit.
             if client.process_id is not None:
@@ -203,6 +206,10 @@ class DriverHost:
             require_waiting(client.connection)
         except ConfigurationError as error:
             self._refuse(client, str(error))
+            return
+        except Exception as error:  # the other drivers must not end with the host
+            _LOGGER.exception("a request could not be looked into")
+            self._refuse(client, f"the request could not be looked into: {error}")
             return
         client.received = b""
         sys.stdout.flush()

@@ -61,8 +61,11 @@ def code_on_disk(packages: Sequence[str] = ("delta_core", "spark_jobs")) -> int:
                 for name in files:
                     if name.endswith(".py"):
                         path = os.path.join(parent, name)
-                        status = os.stat(path)
-                        found.append((path, status.st_mtime_ns, status.st_size))
+                        try:
+                            status = os.lstat(path)
+                            found.append((path, status.st_mtime_ns, status.st_size))
+                        except OSError:  # gone since it was listed
+                            found.append((path, -1, -1))
     return hash(tuple(sorted(found)))
 
 

@@ -19,6 +19,30 @@ def open_table(uri: str) -> int:
     return len(table.file_uris())
 
 
+def open_one_partition(uri: str, column: str, value: str) -> int:
+    """Open the table and list one partition's paths; the handle is kept."""
+    _handles.clear()
+    _handles[uri] = DeltaTable(uri)
+    return list_partition(uri, column, value)
+
+
+def list_partition(uri: str, column: str, value: str) -> int:
+    """One partition's paths."""
+    return len(_handles[uri].file_uris(f"{column} = '{value}'"))
+
+
+def open_metadata(uri: str) -> int:
+    """Protocol and metadata."""
+    table = DeltaTable(uri)
+    return len(table.schema().fields) + table.protocol().min_reader_version
+
+
+def refresh(uri: str) -> int:
+    """The newest version by the kept handle, its files counted."""
+    _handles[uri].update_incremental()
+    return int(_handles[uri].snapshot.files.num_files)
+
+
 def create_for_appends(uri: str) -> int:
     """Make the one-column table that `append_rows` appends to and keep a handle on it."""
     write_deltalake(uri, pa.table({"id": pa.array([0], pa.int64())}))

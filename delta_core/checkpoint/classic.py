@@ -151,9 +151,9 @@ def _verify(snapshot: Snapshot, path: str, info: CheckpointInfo) -> None:
     found = checkpoint_protocol_and_metadata(CheckpointReader(files, [part]))
     count = total = 0
     for group in part.row_groups_with("add"):
-        rows = part.read(group, "add", ["path", "size"])
-        count += len(rows) - pc.struct_field(rows, "path").null_count
-        total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
+        for rows in part.stream(group, "add", ["path", "size"]):
+            count += len(rows) - pc.struct_field(rows, "path").null_count
+            total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
     wanted = (snapshot.protocol, snapshot.metadata, info.size, info.num_add_files, snapshot.files.total_bytes)
     if (*found, part.metadata.num_rows, count, total) != wanted:
         raise VerificationError(

@@ -88,7 +88,8 @@ def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:
         protocol, metadata = checkpoint_protocol_and_metadata(reader)
         for part in reader.parts:
             for group in part.row_groups_with("add"):
-                part.read(group, "add", ["path", "size"])
+                for _ in part.stream(group, "add", ["path", "size"]):
+                    pass
     except CorruptLogError:
         return False
     return protocol is not None and metadata is not None and not reader.is_v2

@@ -18,11 +18,19 @@ _UUID_CHARACTERS = 20
 _MAX_BYTES = 1 << 31
 
 
-def read_deletion_vector(store: LogStore, descriptor: DeletionVectorDescriptor) -> Positions:
+def read_deletion_vector(
+    store: LogStore, descriptor: DeletionVectorDescriptor, *, num_rows: int
+) -> Positions:
     """The positions of the deleted rows, ascending. At most one request; none for an inline vector.
 
     Checked: the file's format version, the size, the checksum, the magic number, and the number of rows
-    against the descriptor.
+    against the descriptor and the data file.
+
+    Args:
+        store: the table's store.
+        descriptor: as in the log.
+        num_rows: how many rows the data file has. A small vector can claim many millions of rows, so it is
+            not unfolded before that is known.
 
     Raises:
         MissingDataFileError: the vector's file is not in the store.
@@ -30,6 +38,8 @@ def read_deletion_vector(store: LogStore, descriptor: DeletionVectorDescriptor) 
         PathEscapeError: the vector's file is outside the table.
     """
     where = f"{descriptor.storage_type}:{descriptor.path_or_inline_dv[:80]}"
+    if descriptor.cardinality > num_rows:
+        raise _malformed(where, f"it deletes {descriptor.cardinality} rows of a file that has {num_rows}")
     if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < _MAX_BYTES:
         raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
     try:

@@ -14,6 +14,7 @@ import posixpath
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -40,14 +41,27 @@ KEY_LEAVES = {
     "sidecar": "sidecar.path",
 }
 
+BATCH_ROWS = 1 << 17
+"""Rows are decoded so many at a time: one large allocation costs more than the decoding."""
+
 # Footers are small reads that mostly wait for the store.
 _SIDECAR_THREADS = 8
 
+# A process may have a thousand files open, and many tables.
+_HELD_SIDECARS = 64
+
 
 class CheckpointPart:
-    """One Parquet file of a checkpoint. Holds it open, so a replaced or deleted file stays readable."""
+    """One Parquet file of a checkpoint.
 
-    def __init__(self, store: LogStore, info: ObjectInfo) -> None:
+    Args:
+        store: the table's store.
+        info: the file.
+        hold: keep it open, so that it stays readable when it is replaced or deleted.
+    """
+
+    def __init__(self, store: LogStore, info: ObjectInfo, *, hold: bool = True) -> None:
+        self._store = store
         self.path = info.path
         self.size_bytes = info.size_bytes
         self._lock = threading.Lock()
@@ -56,13 +70,34 @@ class CheckpointPart:
             metadata = pq.read_metadata(source)
             leaves = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
             maps = [leaf for leaf in leaves if leaf.startswith("add.partitionValues.")]
-            self._file = pq.ParquetFile(
-                source, metadata=metadata, read_dictionary=maps, page_checksum_verification=True
-            )
         except (pa.ArrowException, OSError, ValueError) as error:
+            source.close()
             raise self._damaged(error) from error
+        self._maps = maps
         self.metadata = metadata
+        self._held = self._parquet_file(source) if hold else None
+        if not hold:
+            source.close()
         self.leaves = {leaf: index for index, leaf in enumerate(leaves)}
+
+    def _parquet_file(self, source: pa.NativeFile) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            source, metadata=self.metadata, read_dictionary=self._maps, page_checksum_verification=True
+        )
+
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        """The file, for one reader at a time."""
+        if self._held is not None:
+            with self._lock:
+                yield self._held
+            return
+        try:
+            source = self._store.open_input(self.path)
+        except ObjectNotFoundError as error:
+            raise damaged_checkpoint(self.path, "it was deleted after it was opened") from error
+        with source:
+            yield self._parquet_file(source)
 
     def has(self, column: str) -> bool:
         """True when the file has the leaf, or leaves below it."""
@@ -84,23 +119,51 @@ class CheckpointPart:
         leaf = KEY_LEAVES[kind]
         return [group for group in range(self.metadata.num_row_groups) if self.present_rows(group, leaf) != 0]
 
-    def read(self, row_group: int, kind: str, columns: Sequence[str]) -> pa.StructArray:
+    def read(self, row_group: int, kind: str, columns: Sequence[str]) -> list[pa.StructArray]:
         """The named fields of one kind of action in one row group; rows of other kinds are null.
+
+        In runs of BATCH_ROWS, the last one shorter.
 
         Raises:
             CorruptLogError: the file cannot be decoded.
         """
-        wanted = [f"{kind}.{name}" for name in columns]
+        found = list(self.stream(row_group, kind, columns))
+        if all(len(part) == BATCH_ROWS for part in found[:-1]) and all(len(p) <= BATCH_ROWS for p in found):
+            return found
+        # Where a page's dictionary ends Arrow may end a batch, too, and other columns then do not fit it.
         try:
-            with self._lock:
-                table = self._file.read_row_group(row_group, columns=wanted, use_threads=False)
-            column = table.column(kind)
-            return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-        except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError) as error:
+            with self._opened() as file:
+                whole = file.read_row_group(row_group, columns=_leaves(kind, columns), use_threads=False)
+            column = whole.column(kind)
+            rows = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+        except _UNREADABLE as error:
+            raise self._damaged(error) from error
+        return [rows.slice(start, BATCH_ROWS) for start in range(0, len(rows), BATCH_ROWS)]
+
+    def stream(self, row_group: int, kind: str, columns: Sequence[str]) -> Iterator[pa.StructArray]:
+        """As `read`, run by run, for who may stop early; runs may be shorter.
+
+        Raises:
+            CorruptLogError: the file cannot be decoded.
+        """
+        try:
+            with self._opened() as file:
+                for batch in file.iter_batches(
+                    BATCH_ROWS, row_groups=[row_group], columns=_leaves(kind, columns), use_threads=False
+                ):
+                    yield batch.column(kind)
+        except _UNREADABLE as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> CorruptLogError:
         return damaged_checkpoint(self.path, str(error).split("\n")[0])
+
+
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError)
+
+
+def _leaves(kind: str, columns: Sequence[str]) -> list[str]:
+    return [f"{kind}.{name}" for name in columns]
 
 
 def damaged_checkpoint(path: str, cause: str) -> CorruptLogError:
@@ -197,8 +260,7 @@ class CheckpointReader:
         for part in self.parts:
             present = sorted({leaf.split(".")[1] for leaf in part.leaves if leaf.startswith(kind + ".")})
             for group in part.row_groups_with(kind):
-                rows = part.read(group, kind, present)
-                for row in rows.filter(pc.is_valid(pc.struct_field(rows, key))).to_pylist():
+                for row in _present_rows(part, group, kind, present, key):
                     yield _checked(kind, row, part.path)
 
     def _check_version(self) -> None:
@@ -222,7 +284,8 @@ class CheckpointReader:
             raise damaged_checkpoint(self.files.names[0], "it names a sidecar twice")
 
         def opened(path: str, fields: Mapping[str, Any]) -> CheckpointPart:
-            return self._open_sidecar(store, path, fields.get("sizeInBytes"))
+            hold = len(paths) <= _HELD_SIDECARS
+            return self._open_sidecar(store, path, fields.get("sizeInBytes"), hold=hold)
 
         if len(paths) == 1:
             return (opened(paths[0], sidecars[0]),)
@@ -230,7 +293,9 @@ class CheckpointReader:
         with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-sidecar") as pool:
             return tuple(pool.map(opened, paths, sidecars))
 
-    def _open_sidecar(self, store: LogStore, path: str, size_bytes: int | None) -> CheckpointPart:
+    def _open_sidecar(
+        self, store: LogStore, path: str, size_bytes: int | None, *, hold: bool
+    ) -> CheckpointPart:
         try:
             info = store.head(path)
             if size_bytes is not None and info.size_bytes != size_bytes:
@@ -238,7 +303,7 @@ class CheckpointReader:
                     self.files.names[0],
                     f"its sidecar {path!r} has {info.size_bytes} bytes, not {size_bytes}",
                 )
-            return CheckpointPart(store, info)
+            return CheckpointPart(store, info, hold=hold)
         except ObjectNotFoundError as error:
             # For the checkpoint's reader that is damage: there may be a way around the whole checkpoint.
             raise damaged_checkpoint(self.files.names[0], f"its sidecar {path!r} does not exist") from error
@@ -255,6 +320,19 @@ class CheckpointReader:
                 self.files.names[0], f"its sidecar {raw!r} is not in {SIDECAR_DIRECTORY}"
             )
         return path
+
+
+def _present_rows(
+    part: CheckpointPart, group: int, kind: str, columns: Sequence[str], key: str
+) -> list[dict[str, Any]]:
+    """The actions of a kind in a row group; decodes no further than the last one that the footer counts."""
+    count = part.present_rows(group, KEY_LEAVES[kind])
+    found: list[dict[str, Any]] = []
+    for rows in part.stream(group, kind, columns):
+        found += rows.filter(pc.is_valid(pc.struct_field(rows, key))).to_pylist()
+        if count is not None and len(found) >= count:
+            break
+    return found
 
 
 def _json_part(store: LogStore, path: str) -> list[RawAction]:

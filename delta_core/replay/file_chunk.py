@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from collections.abc import Hashable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ import pyarrow.compute as pc
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, LIVE_FILE_SCHEMA, STRING_MAP
 from delta_core.log.checkpoint_reader import CheckpointPart, damaged_checkpoint
 from delta_core.replay.parsed_statistics import statistics_to_json
+
+# Statistics of a column take three arrays of eight bytes a row.
+_MEMO_VALUES = 32
 
 # Read together when a chunk is opened: identity, partition and size answer most questions.
 EAGER_COLUMNS = ("path", "partition_values", "size_bytes")
@@ -33,7 +37,13 @@ _DELETION_VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "sizeInByt
 
 
 class FileChunk(Protocol):
-    """Columns of LIVE_FILE_SCHEMA, each available by itself."""
+    """Columns of LIVE_FILE_SCHEMA, each available by itself.
+
+    Attributes:
+        memo: what others have worked out from the chunk, which never changes, and want to find again.
+    """
+
+    memo: Memo
 
     @property
     def num_rows(self) -> int:
@@ -49,11 +59,32 @@ class FileChunk(Protocol):
         ...
 
 
+class Memo:
+    """Values by key; the oldest go when there are too many. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None."""
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value."""
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > _MEMO_VALUES:
+                del self._values[next(iter(self._values))]
+
+
 class MemoryChunk:
     """Files that commits added."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
+        self.memo = Memo()
 
     @property
     def num_rows(self) -> int:
@@ -89,25 +120,79 @@ def _cut(values: pa.Array, rows: _Rows) -> pa.Array:
     return values.take(pa.array(rows))
 
 
-class CheckpointChunk:
-    """The files of one row group; columns are decoded when first asked for, and kept."""
+def checkpoint_chunks(part: CheckpointPart, row_group: int) -> list[FileChunk]:
+    """The files of one row group. Decodes EAGER_COLUMNS.
+
+    Raises:
+        CorruptLogError: they cannot be decoded, or a size is missing or negative.
+    """
+    shared = _RowGroup(part, row_group)
+    return [chunk for index in range(shared.num_runs) if (chunk := CheckpointChunk(shared, index)).num_rows]
+
+
+class _RowGroup:
+    """A row group's rows in runs; a column is decoded for all of them when it is first asked for."""
 
     def __init__(self, part: CheckpointPart, row_group: int) -> None:
-        self._part = part
-        self._row_group = row_group
+        self.part = part
+        self.row_group = row_group
+        self._lock = threading.Lock()
+        self._columns: dict[str, list[pa.Array | None]] = {}
+        eager = [name for name in EAGER_COLUMNS if self.has(name)]
+        runs = part.read(row_group, "add", [_LEAVES[name] for name in eager])
+        self.num_runs = len(runs)
+        self.lengths = [len(rows) for rows in runs]
+        for name in eager:
+            self._columns[name] = [self._field(rows, name) for rows in runs]
+
+    def has(self, name: str) -> bool:
+        """Whether the file has the column."""
+        return self.part.has(f"add.{_leaf(name)}")
+
+    def column(self, name: str, index: int) -> pa.Array:
+        """One column of one run, as the file has it; rows of other actions are null."""
+        with self._lock:
+            if name not in self._columns:
+                runs = self.part.read(self.row_group, "add", [_leaf(name)])
+                self._columns[name] = [self._field(rows, name) for rows in runs]
+            return self._columns[name][index]
+
+    def release(self, name: str, index: int) -> None:
+        """Forget a run of a column: its chunk has it converted now."""
+        with self._lock:
+            self._columns[name][index] = None
+
+    def _field(self, rows: pa.StructArray, name: str) -> pa.Array:
+        try:
+            return pc.struct_field(rows, _leaf(name))
+        except (pa.ArrowException, KeyError) as error:
+            raise damaged_checkpoint(self.part.path, f"add.{_leaf(name)}: {error}") from error
+
+
+def _leaf(name: str) -> str:
+    """What a column of LIVE_FILE_SCHEMA, or one that only checkpoints have, is called in a checkpoint."""
+    return _LEAVES.get(name, name)
+
+
+class CheckpointChunk:
+    """The files of a run of a row group; columns are decoded when first asked for, and kept."""
+
+    def __init__(self, shared: _RowGroup, index: int) -> None:
+        self._shared = shared
+        self._index = index
         self._lock = threading.Lock()
         self._columns: dict[str, pa.Array] = {}
-        present = part.present_rows(row_group, "add.path")
-        total = part.metadata.row_group(row_group).num_rows
+        self.memo = Memo()
         self._rows: _Rows = None
-        rows = part.read(row_group, "add", [_LEAVES[name] for name in EAGER_COLUMNS if self._has(name)])
-        if present != total:
-            valid = pc.is_valid(pc.struct_field(rows, "path"))
-            self._rows = _chosen(np.flatnonzero(valid.to_numpy(zero_copy_only=False)))
+        total = shared.lengths[index]
+        paths = shared.column("path", index)
+        if paths.null_count:
+            self._rows = _chosen(np.flatnonzero(paths.is_valid().to_numpy(zero_copy_only=False)))
         self._num_rows = total if self._rows is None else len(self._rows)
-        for name in EAGER_COLUMNS:
-            self._columns[name] = self._convert(name, rows)
-        self._check()
+        if self._num_rows:
+            for name in EAGER_COLUMNS:
+                self._columns[name] = self._decode(name)
+            self._check()
 
     @property
     def num_rows(self) -> int:
@@ -124,53 +209,50 @@ class CheckpointChunk:
 
     def maybe_has_deletion_vectors(self) -> bool:
         """False when the footer proves that no row has one."""
-        return self._part.present_rows(self._row_group, "add.deletionVector.storageType") != 0
+        shared = self._shared
+        return shared.part.present_rows(shared.row_group, "add.deletionVector.storageType") != 0
 
     def _decode(self, name: str) -> pa.Array:
-        rows = None
-        if self._has(name):
-            rows = self._part.read(self._row_group, "add", [_LEAVES[name]])
-        found = self._convert(name, rows)
-        if name == "stats" and found.null_count == len(found) and self._part.has("add.stats_parsed"):
+        found = self._convert(name)
+        if name == "stats" and found.null_count == len(found) and self._shared.has("stats_parsed"):
             return self._statistics_from_columns()
         return found
 
     def _statistics_from_columns(self) -> pa.Array:
         """The JSON form of statistics that the checkpoint has as columns only."""
-        rows = self._part.read(self._row_group, "add", ["stats_parsed"])
         try:
-            values = pc.struct_field(rows, "stats_parsed")
-            values = _cut(values, self._rows)
-            return statistics_to_json(values)
+            values = self._shared.column("stats_parsed", self._index)
+            found = statistics_to_json(_cut(values, self._rows))
         except (pa.ArrowException, KeyError, TypeError) as error:
-            raise damaged_checkpoint(self._part.path, f"add.stats_parsed: {error}") from error
+            raise damaged_checkpoint(self._shared.part.path, f"add.stats_parsed: {error}") from error
+        self._shared.release("stats_parsed", self._index)
+        return found
 
-    def _has(self, name: str) -> bool:
-        return self._part.has(f"add.{_LEAVES[name]}")
-
-    def _convert(self, name: str, rows: pa.StructArray | None) -> pa.Array:
+    def _convert(self, name: str) -> pa.Array:
         wanted = LIVE_FILE_SCHEMA.field(name).type
-        if rows is None or not self._has(name):
+        if not self._shared.has(name):
             return pa.nulls(self._num_rows, wanted)
         try:
-            values = pc.struct_field(rows, _LEAVES[name])
-            values = _cut(values, self._rows)
+            values = _cut(self._shared.column(name, self._index), self._rows)
             # Damaged pages decode to invalid text and to codes beyond their dictionary.
             values.validate(full=True)
             if wanted == DELETION_VECTOR_TYPE:
-                return deletion_vectors(values)
-            if pa.types.is_map(wanted):
-                return values if name == "partition_values" else plain_map(values)
-            return values if values.type == wanted else values.cast(wanted)
+                values = deletion_vectors(values)
+            elif pa.types.is_map(wanted):
+                values = values if name == "partition_values" else plain_map(values)
+            elif values.type != wanted:
+                values = values.cast(wanted)
         except (pa.ArrowException, KeyError, TypeError) as error:
-            raise damaged_checkpoint(self._part.path, f"add.{_LEAVES[name]}: {error}") from error
+            raise damaged_checkpoint(self._shared.part.path, f"add.{_LEAVES[name]}: {error}") from error
+        self._shared.release(name, self._index)
+        return values
 
     def _check(self) -> None:
         sizes = self._columns["size_bytes"]
         if sizes.null_count:
-            raise damaged_checkpoint(self._part.path, "a file has no size")
+            raise damaged_checkpoint(self._shared.part.path, "a file has no size")
         if len(sizes) and pc.min(sizes).as_py() < 0:
-            raise damaged_checkpoint(self._part.path, "a file has a negative size")
+            raise damaged_checkpoint(self._shared.part.path, "a file has a negative size")
 
 
 def plain_map(values: pa.MapArray) -> pa.MapArray:
@@ -199,8 +281,9 @@ def _plain_strings(values: pa.Array, first: int, last: int) -> pa.Array:
 def map_values(values: pa.MapArray, key: str) -> pa.Array:
     """The items of one key of a map column, as a dictionary-encoded or plain string array.
 
-    Dictionary-encoded maps whose rows all have the same keys in the same order, which is what writers
-    produce, cost one strided view.
+    Keys are column names, so case does not count where no key has the exact spelling. Dictionary-encoded
+    maps whose rows all have the same keys in the same order, which is what writers produce, cost one
+    strided view.
     """
     rows = len(values)
     if rows == 0:
@@ -209,7 +292,13 @@ def map_values(values: pa.MapArray, key: str) -> pa.Array:
         found = _strided(values, key)
         if found is not None:
             return found
-    return pc.map_lookup(plain_map(values), pa.scalar(key, pa.string()), "last")
+    plain = plain_map(values)
+    spellings = [name for name in pc.unique(plain.keys).to_pylist() if name.casefold() == key.casefold()]
+    found = [
+        pc.map_lookup(plain, pa.scalar(name, pa.string()), "last")
+        for name in sorted(spellings, key=lambda name: name != key) or [key]
+    ]
+    return found[0] if len(found) == 1 else pc.coalesce(*found)
 
 
 def _strided(values: pa.MapArray, key: str) -> pa.Array | None:
@@ -227,7 +316,8 @@ def _strided(values: pa.MapArray, key: str) -> pa.Array | None:
         return None
     names = [keys.dictionary[int(code)].as_py() for code in codes[0]]
     if names.count(key) != 1:
-        return pa.nulls(rows, pa.string()) if key not in names else None
+        others = any(name.casefold() == key.casefold() for name in names)
+        return None if others else pa.nulls(rows, pa.string())
     picked = np.arange(names.index(key), rows * width, width)
     return items.take(pa.array(picked))
 

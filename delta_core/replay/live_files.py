@@ -6,7 +6,7 @@ a small new chunk, so a refresh copies neither paths nor statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import quote
@@ -117,6 +117,21 @@ class LiveFiles:
             values = slot.live(map_values(slot.chunk.column("partition_values"), name))
             chunks.append(values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values)
         return pa.chunked_array(chunks, pa.string())
+
+    @property
+    def share_of_chunks(self) -> float:
+        """How many of the rows in the chunks are in the set; 1 when all are."""
+        return self.num_files / max(1, sum(slot.chunk.num_rows for slot in self._slots))
+
+    def derived(self, make: Callable[[FileChunk], Sequence[pa.Array]]) -> list[pa.Array]:
+        """Columns worked out chunk by chunk, for the files of the set, in the order of `batches`.
+
+        Args:
+            make: gives arrays as long as a chunk; what it keeps in the chunk's memo is there for later
+                versions, too.
+        """
+        parts = [[slot.live(values) for values in make(slot.chunk)] for slot in self._slots]
+        return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
     def select(self, rows: pa.BooleanArray | pa.ChunkedArray | npt.NDArray[np.generic]) -> LiveFiles:
         """Some of the files, in the same order.

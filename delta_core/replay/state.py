@@ -14,9 +14,9 @@ from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TO
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
 from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
 from delta_core.replay.file_chunk import (
-    CheckpointChunk,
     FileChunk,
     MemoryChunk,
+    checkpoint_chunks,
     deletion_vectors,
     plain_map,
 )
@@ -161,7 +161,7 @@ def _file_chunks(checkpoint: CheckpointReader | None) -> Iterator[FileChunk]:
         yield MemoryChunk(live_batch(inline))
     for part in checkpoint.file_parts:
         for group in part.row_groups_with("add"):
-            yield CheckpointChunk(part, group)
+            yield from checkpoint_chunks(part, group)
 
 
 def _checkpoint_removes(checkpoint: CheckpointReader | None) -> Iterator[pa.RecordBatch]:
@@ -172,12 +172,16 @@ def _checkpoint_removes(checkpoint: CheckpointReader | None) -> Iterator[pa.Reco
         yield tombstone_batch(inline)
     for part in checkpoint.file_parts:
         for group in part.row_groups_with("remove"):
-            yield _removes_of(part, group)
+            yield from _removes_of(part, group)
 
 
-def _removes_of(part: CheckpointPart, group: int) -> pa.RecordBatch:
+def _removes_of(part: CheckpointPart, group: int) -> Iterator[pa.RecordBatch]:
     present = {name: leaf for name, leaf in _REMOVE_LEAVES.items() if part.has(f"remove.{leaf}")}
-    rows = part.read(group, "remove", list(present.values()))
+    for rows in part.read(group, "remove", list(present.values())):
+        yield _removes_batch(part, rows, present)
+
+
+def _removes_batch(part: CheckpointPart, rows: pa.StructArray, present: Mapping[str, str]) -> pa.RecordBatch:
     try:
         rows.validate(full=True)
         rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))

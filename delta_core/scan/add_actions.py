@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_core.scan.partition_pruning import typed_partitions
 from delta_core.scan.statistics import has_bounds, parse_statistics
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
 
-_COLUMNS = ["path", "size_bytes", "modification_time_ms", "partition_values", "stats"]
+_COLUMNS = ["path", "size_bytes", "modification_time_ms", "partition_values", "stats", "deletion_vector"]
 
 Leaves = Mapping[tuple[str, ...], DataType]
 
@@ -25,7 +26,8 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
             a nested column is joined by dots.
 
     Returns:
-        `path` as in the log, `size_bytes`, `modification_time`, `num_records`, then partition values,
+        `path` as in the log, `size_bytes`, `modification_time`, `num_records`, `num_deleted` (of these, by a
+        deletion vector; null without one), then partition values,
         null counts and bounds in the columns' types; null is unknown.
     """
     files = snapshot.files.to_table(_COLUMNS)
@@ -41,6 +43,7 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
         "size_bytes": files.column("size_bytes"),
         "modification_time": files.column("modification_time_ms").cast(pa.timestamp("ms", "UTC")),
         "num_records": parsed.num_records,
+        "num_deleted": pc.struct_field(files.column("deletion_vector"), "cardinality"),
     }
     groups: list[tuple[str, dict[str, pa.Array | pa.ChunkedArray]]] = [
         ("partition", {name: partitions.column(name) for name in snapshot.partition_columns}),

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.actions import Action, AddFile, RemoveFile
+from delta_core.actions import Action, AddFile, Metadata, Protocol, RemoveFile
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
+from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
@@ -51,7 +52,9 @@ def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
         ConfigurationError: the snapshot is older than `since_version`.
     """
     adds: list[AddFile] = []
+    past: dict[int, list[Action]] = {}
     for version, actions in _commits(snapshot, since_version):
+        past[version] = [action for action in actions if isinstance(action, (Protocol, Metadata))]
         removed = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
         if removed:
             raise TableChangedError(
@@ -63,6 +66,7 @@ def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
         added = [a for a in actions if isinstance(a, AddFile) and a.data_change]
         _require_whole_files(snapshot, added, version)
         adds += added
+    _require_same_rules(snapshot, past)
     return AppendedFiles(since_version=since_version, version=snapshot.version, adds=tuple(adds))
 
 
@@ -116,6 +120,7 @@ def changed_partitions(snapshot: Snapshot, *, since_version: int) -> tuple[Mappi
         ConfigurationError: the snapshot is older than `since_version`.
         TableChangedError: a removed file does not say which partition it was in.
     """
+    snapshot.require_readable(operation="tell which partitions changed")
     found: set[PartitionValues] = set()
     for version, actions in _commits(snapshot, since_version):
         for action in actions:
@@ -150,6 +155,18 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
                 fix="Read the whole table once; then go on from its version",
             ) from error
         yield version, actions
+
+
+def _require_same_rules(snapshot: Snapshot, past: Mapping[int, Sequence[Action]]) -> None:
+    """Refuse when files of the commits do not read by the snapshot's protocol and metadata."""
+    first, *later = past or [snapshot.version]
+    if not any(past[version] for version in later):
+        return
+    state = Snapshot.load(snapshot.store, version=first)
+    rules: Rules = (state.protocol, state.metadata)
+    for version in (first, *later):
+        rules = rules_after(rules, past[version])
+        require_same_rules(snapshot, version, rules, through_scan=False, same_columns=False)
 
 
 def _require_whole_files(snapshot: Snapshot, added: list[AddFile], version: int) -> None:

@@ -20,19 +20,17 @@ from delta_core.actions import (
     AddCdcFile,
     AddFile,
     DeletionVectorDescriptor,
-    Metadata,
     RemoveFile,
 )
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.deletion_vectors.roaring import Positions
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
-from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
+from delta_core.scan.past_states import Rules, require_same_rules, rules_after
+from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
 from delta_core.schema.column_mapping import ColumnMapping
-from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.history import commit_actions
@@ -130,9 +128,15 @@ class ChangeDataScan:
             InvalidTableError: a file cannot be read.
         """
         times = self._times
+        first = Snapshot.load(self._snapshot.store, version=self._starting_version)
+        rules: Rules = (first.protocol, first.metadata)
+        self._require_changes(self._starting_version, rules)
         for version in range(self._starting_version, self._snapshot.version + 1):
             actions = commit_actions(self._snapshot.store, version)
-            self._require_changes(version, actions)
+            changed = rules_after(rules, actions)
+            if changed is not rules:
+                rules = changed
+                self._require_changes(version, rules)
             stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _text(times[version])}
             for part in self._parts(version, actions):
                 yield from self._rows(part, stamp)
@@ -143,31 +147,13 @@ class ChangeDataScan:
 
     # ------------------------------------------------------------ may the changes be told?
 
-    def _require_changes(self, version: int, actions: Sequence[Action]) -> None:
-        metadata = next((action for action in actions if isinstance(action, Metadata)), None)
-        if metadata is None:
-            if version > self._starting_version:
-                return
-            metadata = Snapshot.load(self._snapshot.store, version=version).metadata
-        if metadata.configuration.get(_ENABLED, "").strip().lower() != "true":
+    def _require_changes(self, version: int, rules: Rules) -> None:
+        require_same_rules(self._snapshot, version, rules, through_scan=True, same_columns=True)
+        if rules[1].configuration.get(_ENABLED, "").strip().lower() != "true":
             raise TableChangedError(
                 f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be told.",
-                cause=f"The table property {_ENABLED} was not true then, so commits did not record changes.",
+                cause=f"The table property {_ENABLED} was not true then: commits did not record changes.",
                 fix="Ask for versions during which it was, or compare the two versions' rows.",
-            )
-        self._require_fitting_schema(version, metadata)
-
-    def _require_fitting_schema(self, version: int, metadata: Metadata) -> None:
-        then = schema_from_json(metadata.schema_string)
-        mapping_then = ColumnMapping.of(metadata.configuration)
-        now = {self._snapshot.column_mapping.physical_name(f).casefold() for f in self._snapshot.schema}
-        lost = [f.name for f in then if mapping_then.physical_name(f).casefold() not in now]
-        if lost:
-            raise TableChangedError(
-                f"The changes of version {version} of {self._snapshot.store.uri!r} do not fit version "
-                f"{self._snapshot.version}.",
-                cause=f"Its schema has {', '.join(lost)}, which the later schema does not have.",
-                fix="Ask for the changes up to the version before the schema was replaced.",
             )
 
     @cached_property
@@ -207,7 +193,7 @@ class ChangeDataScan:
                     path=remove.path,
                     partition_values=values,
                     change="delete",
-                    deleted=self._positions(remove.deletion_vector),
+                    deleted=self._rows_of(remove.deletion_vector),
                 )
                 continue
             paired.add(key)
@@ -218,25 +204,30 @@ class ChangeDataScan:
                     path=add.path,
                     partition_values=add.partition_values,
                     change="insert",
-                    deleted=self._positions(add.deletion_vector),
+                    deleted=self._rows_of(add.deletion_vector),
                 )
 
     def _differences(
         self, remove: RemoveFile, add: AddFile, values: Mapping[str, str | None]
     ) -> Iterator[_Part]:
         """What changed when a file's deletion vector was replaced."""
-        nothing: Positions = np.empty(0, np.int64)
-        before, after = (self._positions(a.deletion_vector) for a in (remove, add))
-        before, after = nothing if before is None else before, nothing if after is None else after
-        for change, only in (
-            ("delete", np.setdiff1d(after, before, assume_unique=True)),
-            ("insert", np.setdiff1d(before, after, assume_unique=True)),
-        ):
-            if len(only):
-                yield _Part(path=add.path, partition_values=values, change=change, only=only)
+        before, after = self._rows_of(remove.deletion_vector), self._rows_of(add.deletion_vector)
 
-    def _positions(self, vector: DeletionVectorDescriptor | None) -> Positions | None:
-        return None if vector is None else read_deletion_vector(self._snapshot.store, vector)
+        def without(some: RowsOfFile | None, others: RowsOfFile | None) -> RowsOfFile:
+            nothing = np.empty(0, np.int64)
+            return lambda num_rows: np.setdiff1d(
+                nothing if some is None else some(num_rows),
+                nothing if others is None else others(num_rows),
+                assume_unique=True,
+            )
+
+        for change, only in (("delete", without(after, before)), ("insert", without(before, after))):
+            yield _Part(path=add.path, partition_values=values, change=change, only=only)
+
+    def _rows_of(self, vector: DeletionVectorDescriptor | None) -> RowsOfFile | None:
+        if vector is None:
+            return None
+        return lambda num_rows: read_deletion_vector(self._snapshot.store, vector, num_rows=num_rows)
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
         """Those of a removed file; a `remove` need not say them, and then the version before does."""
@@ -270,15 +261,15 @@ class _Part:
 
     Attributes:
         change: what happened to the rows; None where the file says so itself.
-        deleted: rows that do not count, by position.
-        only: the rows that count; None is all others.
+        deleted: gives the rows that do not count.
+        only: gives the rows that count; None is all others.
     """
 
     path: str
     partition_values: Mapping[str, str | None]
     change: str | None = None
-    deleted: Positions | None = None
-    only: Positions | None = None
+    deleted: RowsOfFile | None = None
+    only: RowsOfFile | None = None
 
 
 def _text(timestamp_ms: int) -> str:

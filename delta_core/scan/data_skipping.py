@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import referenced_columns
-from delta_core.expressions.skipping import StatsColumns, may_match
+from delta_core.expressions.skipping import ColumnStats, StatsColumns, may_match
 from delta_core.expressions.typing import find_column
+from delta_core.replay.file_chunk import FileChunk
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns, typed_partitions
 from delta_core.scan.statistics import parse_statistics
+from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
-from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.schema.types import DOUBLE, ArrayType, DataType, MapType, StructType
 
 Mask = npt.NDArray[np.bool_]
+
+_MEMO = "statistics"
+# Where most of a chunk has been ruled out already, parsing the rest alone is cheaper than all of it.
+_WORTH_KEEPING = 0.5
 
 
 def prune_by_partitions(
@@ -50,7 +57,9 @@ def prune_by_statistics(
 ) -> LiveFiles:
     """The files whose statistics do not rule the predicate out.
 
-    Only the statistics of the columns that the predicate names are parsed.
+    Only the statistics of the columns that the predicate names are parsed; those of most of a snapshot's
+    files stay with its columns, so that asking again costs
+    next to nothing, at this version and at later ones.
     """
     _, others = split_by_partition_columns(predicate, partition_columns)
     if not files.num_files or others == TRUE:
@@ -58,9 +67,14 @@ def prune_by_statistics(
     named = _named_partitions(others, partition_columns)
     partitions = typed_partitions(files, schema, named, mapping=mapping)
     leaves = statistics_leaves(others, schema, partition_columns)
-    texts = files.to_table(["stats"]).column("stats") if leaves else None
     paths = {path: mapping.physical_path(path, schema) for path in leaves}
-    return files.select(may_match(others, _stats_columns(files.num_files, texts, leaves, partitions, paths)))
+    floats = _were_floats(leaves, schema)
+    if leaves and files.share_of_chunks >= _WORTH_KEEPING:
+        stats = _kept_statistics(files, leaves, partitions, paths, floats)
+    else:
+        texts = files.to_table(["stats"]).column("stats") if leaves else None
+        stats = _stats_columns(files.num_files, texts, leaves, partitions, paths, floats)
+    return files.select(may_match(others, stats))
 
 
 def files_may_match(
@@ -91,7 +105,9 @@ def files_may_match(
         rows = pa.array(np.flatnonzero(kept))
         texts = files.column("stats").take(rows)
         paths = {path: mapping.physical_path(path, schema) for path in leaves}
-        stats = _stats_columns(len(rows), texts, leaves, partitions.take(rows), paths)
+        stats = _stats_columns(
+            len(rows), texts, leaves, partitions.take(rows), paths, _were_floats(leaves, schema)
+        )
         kept[kept] = may_match(predicate, stats)
     return kept
 
@@ -110,6 +126,89 @@ def statistics_leaves(
     return leaves
 
 
+def _kept_statistics(
+    files: LiveFiles,
+    leaves: Mapping[tuple[str, ...], DataType],
+    partitions: pa.Table,
+    paths: Mapping[tuple[str, ...], tuple[str, ...]],
+    floats: Set[tuple[str, ...]],
+) -> StatsColumns:
+    """The statistics of whole chunks, parsed once and kept with them."""
+    wanted = {paths[leaf]: data_type for leaf, data_type in leaves.items()}
+    columns = files.derived(lambda chunk: _statistics_of(chunk, wanted))
+    named = {}
+    for at, leaf in enumerate(leaves):
+        _, minimum, maximum, null_count = columns[4 * at : 4 * at + 4]
+        named[leaf] = ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
+        if leaf in floats:
+            named[leaf] = _loosened(named[leaf])
+    return StatsColumns(
+        num_files=files.num_files, num_records=columns[0], columns=named, partitions=partitions
+    )
+
+
+def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[tuple[str, ...]]:
+    """The columns that are double now and were float once."""
+    found = set()
+    for leaf in leaves:
+        current: DataType = schema
+        for part in leaf:
+            assert isinstance(current, StructType)
+            field = current.find(part)
+            assert field is not None
+            current = field.data_type
+            if current == DOUBLE and "float" in str(field.metadata.get("delta.typeChanges", "")):
+                found.add(leaf)
+    return found
+
+
+def _loosened(stats: ColumnStats) -> ColumnStats:
+    """Bounds that may be of floats, for doubles.
+
+    Writers print a float's bound by the shortest text that gives the float back. Read as a double, that text
+    can be greater than the least value, or less than the greatest.
+    """
+
+    def as_floats(values: pa.Array) -> pa.Array:
+        return pc.cast(pc.cast(values, pa.float32(), safe=False), pa.float64())
+
+    return ColumnStats(
+        minimum=None if stats.minimum is None else _least(stats.minimum, as_floats(stats.minimum)),
+        maximum=None if stats.maximum is None else _greatest(stats.maximum, as_floats(stats.maximum)),
+        null_count=stats.null_count,
+    )
+
+
+def _least(left: pa.Array, right: pa.Array) -> pa.Array:
+    return pc.min_element_wise(left, right, skip_nulls=False)
+
+
+def _greatest(left: pa.Array, right: pa.Array) -> pa.Array:
+    return pc.max_element_wise(left, right, skip_nulls=False)
+
+
+def _statistics_of(chunk: FileChunk, wanted: Mapping[tuple[str, ...], DataType]) -> list[pa.Array]:
+    """Number of records, minimum, maximum and number of nulls for each leaf, one after the other."""
+    found = {path: chunk.memo.get((_MEMO, path, kind)) for path, kind in wanted.items()}
+    missing = {path: wanted[path] for path, arrays in found.items() if arrays is None}
+    if missing:
+        parsed = parse_statistics(chunk.column("stats"), missing)
+        for path, kind in missing.items():
+            column, bound = parsed.columns[path], type_to_arrow(kind)
+            arrays = [
+                pa.nulls(chunk.num_rows, data_type) if values is None else values
+                for values, data_type in (
+                    (parsed.num_records, pa.int64()),
+                    (column.minimum, bound),
+                    (column.maximum, bound),
+                    (column.null_count, pa.int64()),
+                )
+            ]
+            found[path] = arrays
+            chunk.memo.put((_MEMO, path, kind), arrays)
+    return [array for path in wanted for array in found[path]]
+
+
 def _named_partitions(predicate: Expression, partition_columns: Sequence[str]) -> list[str]:
     named = {path[0] for path in referenced_columns(predicate)}
     return [name for name in partition_columns if name in named]
@@ -121,14 +220,18 @@ def _stats_columns(
     leaves: Mapping[tuple[str, ...], DataType],
     partitions: pa.Table,
     paths: Mapping[tuple[str, ...], tuple[str, ...]],
+    floats: Set[tuple[str, ...]],
 ) -> StatsColumns:
-    """`paths` says where the statistics have each of the `leaves`."""
+    """`paths` says where the statistics have each of the `leaves`; `floats` were float columns once."""
     if texts is None:
         return StatsColumns(num_files=num_files, partitions=partitions)
     parsed = parse_statistics(texts, {paths[leaf]: data_type for leaf, data_type in leaves.items()})
     return StatsColumns(
         num_files=num_files,
         num_records=parsed.num_records,
-        columns={leaf: parsed.columns[paths[leaf]] for leaf in leaves},
+        columns={
+            leaf: _loosened(parsed.columns[paths[leaf]]) if leaf in floats else parsed.columns[paths[leaf]]
+            for leaf in leaves
+        },
         partitions=partitions,
     )

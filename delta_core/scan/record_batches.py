@@ -8,7 +8,7 @@ against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from delta_core.schema.types import (
 from delta_core.storage.log_store import LogStore
 
 DEFAULT_BATCH_ROWS = 131_072
+
+RowsOfFile = Callable[[int], Positions]
+"""Gives positions of rows in a file, for the number of rows that the file has."""
 
 
 def read_file(
@@ -114,8 +117,8 @@ class FileReader:
         path: str,
         partition_values: Mapping[str, str | None],
         *,
-        deleted: Positions | None = None,
-        only: Positions | None = None,
+        deleted: RowsOfFile | None = None,
+        only: RowsOfFile | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file; see `read_file`.
 
@@ -123,8 +126,8 @@ class FileReader:
             store: the table's store.
             path: relative to the table root and decoded.
             partition_values: the file's, as in the log.
-            deleted: rows to leave out, by position.
-            only: rows to return, by position; None is all.
+            deleted: gives the rows to leave out, asked with the file's number of rows.
+            only: gives the rows to return; None is all.
         """
         try:
             source = store.open_input(path)
@@ -152,12 +155,19 @@ class FileReader:
         file: pq.ParquetFile,
         path: str,
         partition_values: Mapping[str, str | None],
-        deleted: Positions | None,
-        only: Positions | None,
+        deleted: RowsOfFile | None,
+        only: RowsOfFile | None,
     ) -> Iterator[pa.RecordBatch]:
+        num_rows = file.metadata.num_rows
         constants = self._constants(partition_values)
         row_groups = self._row_groups(file.metadata, constants)
-        kept = selected_rows(file.metadata, row_groups, deleted=deleted, only=only, path=path)
+        kept = selected_rows(
+            file.metadata,
+            row_groups,
+            deleted=None if deleted is None else deleted(num_rows),
+            only=None if only is None else only(num_rows),
+            path=path,
+        )
         if not row_groups:
             return
         found = {f.name: self._mapping.file_column(f, file.schema_arrow) for f in self._file_fields}
@@ -228,12 +238,16 @@ class FileReader:
             # Footers go by name, and with ids two files may call different columns the same.
             return groups
         positions = footer_positions(metadata)
+        columns_in_file = {name.casefold() for name in metadata.schema.to_arrow_schema().names}
         columns: dict[tuple[str, ...], ColumnStats] = {}
         for referenced in referenced_columns(self._predicate):
             if referenced[0] in constants:
                 continue
             path, data_type = find_column(referenced, self._schema)
             in_file = self._mapping.physical_path(path, self._schema)
+            if any("." in part for part in in_file) or in_file[0].casefold() not in columns_in_file:
+                # Footers join names by dots, so `b` in `a` and a column `a.b` look the same.
+                continue
             position = positions.get(".".join(in_file).casefold(), -1)
             if position < 0 or isinstance(data_type, StructType | ArrayType | MapType) or data_type == VOID:
                 continue

@@ -110,9 +110,14 @@ class Scan:
             bytes_selected=self.live_files.total_bytes,
         )
 
-    def files(self) -> pa.Table:
-        """The files that may hold matching rows, with LIVE_FILE_SCHEMA. Reads no data file."""
-        return self.live_files.to_table()
+    def files(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The files that may hold matching rows. Reads no data file.
+
+        Args:
+            columns: names in LIVE_FILE_SCHEMA; None is all. Statistics are most of a checkpoint, so whoever
+                needs paths alone should say so.
+        """
+        return self.live_files.to_table(columns)
 
     def to_batches(self, *, shard: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows, file by file, never more than one row group in memory.
@@ -178,7 +183,11 @@ class Scan:
     def _rows(self, source: _Source) -> Iterator[pa.RecordBatch]:
         store = self._snapshot.store
         vector = source.deletion_vector
-        deleted = None if vector is None else read_deletion_vector(store, vector)
+        deleted = (
+            None
+            if vector is None
+            else lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows)
+        )
         return self._reader.read(store, source.path, source.partition_values, deleted=deleted)
 
     def _sources(self) -> Iterator[_Source]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from delta_core.errors import InvalidTableError
 from delta_core.schema.arrow import is_list_like, type_to_arrow
+from delta_core.schema.conversion import null_mask
 from delta_core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 MODE_KEY = "delta.columnMapping.mode"
@@ -112,18 +113,18 @@ class ColumnMapping:
     def _type_in_file(self, data_type: DataType, found: pa.DataType, *, by_id: bool) -> pa.DataType:
         """The table's type with the file's names, level by level."""
         if isinstance(data_type, StructType) and pa.types.is_struct(found):
-            fields, taken = [], {item.name for item in found.fields}
+            fields, taken = [], {item.name.casefold() for item in found.fields}
             for field in data_type:
                 item = self._find(field, found.fields, by_id=by_id)
                 if item is None:
                     # A name that the file does not have: the field is null in all of its rows.
                     name = self.physical_name(field)
-                    while name in taken:
+                    while name.casefold() in taken:
                         name += "_"
                     kind = type_to_arrow(field.data_type)
                 else:
                     name, kind = item.name, self._type_in_file(field.data_type, item.type, by_id=by_id)
-                taken.add(name)
+                taken.add(name.casefold())
                 fields.append(pa.field(name, kind, nullable=field.nullable))
             return pa.struct(fields)
         if isinstance(data_type, ArrayType) and is_list_like(found):
@@ -152,11 +153,35 @@ class FileColumn:
 
     def renamed(self, array: pa.Array) -> pa.Array:
         """An array of `data_type` as one of `target`: other names, the same memory."""
-        return array if self.data_type == self.target else array.view(self.target)
+        return _relabelled(array, self.target)
 
 
 UNMAPPED = ColumnMapping()
 """Columns are called in the files as in the schema."""
+
+
+def _relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """The array with a type that differs in names alone, level by level.
+
+    `Array.view` would refuse a child that may not be null below a struct that is.
+    """
+    if array.type == target:
+        return array
+    if pa.types.is_struct(target):
+        children = zip(array.flatten(), target.fields, strict=True)
+        arrays = [_relabelled(child, field.type) for child, field in children]
+        return pa.StructArray.from_arrays(arrays, fields=list(target.fields), mask=null_mask(array))
+    if pa.types.is_map(target):
+        entries = pa.StructArray.from_arrays(
+            [_relabelled(array.keys, target.key_type), _relabelled(array.items, target.item_type)],
+            fields=[target.key_field, target.item_field],
+        )
+    else:
+        entries = _relabelled(array.values, target.value_type)
+    # `keys`, `items` and `values` know nothing of the offset; the buffers do neither.
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries]
+    )
 
 
 def _field_id(item: pa.Field) -> int | None:

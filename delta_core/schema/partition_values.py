@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Mapping
 from decimal import Context, Decimal, InvalidOperation
 from typing import TypeVar
 
@@ -150,6 +151,25 @@ def rescale(value: Decimal, scale: int) -> Decimal:
         InvalidOperation: it is not finite. For callers inside the library.
     """
     return value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+
+
+def value_of(values: Mapping[str, str | None], name: str) -> str | None:
+    """The value of a partition column in a file's `partitionValues`; names are compared without case.
+
+    Raises:
+        CorruptLogError: the file has none.
+    """
+    if name in values:
+        return values[name]
+    folded = name.casefold()
+    for key, value in values.items():
+        if key.casefold() == folded:
+            return value
+    raise CorruptLogError(
+        f"A file has no value for the partition column {name!r}.",
+        cause=f"Its partitionValues are {dict(values)!r}.",
+        fix="Restore the table to a version before the file was added.",
+    )
 
 
 def hive_directory(column: str, text: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.errors import UnsupportedTableFeatureError
+from delta_core.errors import CorruptLogError, UnsupportedTableFeatureError
 from delta_core.table_features.feature import (
     FEATURES,
     READ_PROBES,
@@ -13,6 +13,7 @@ from delta_core.table_features.feature import (
     reader_features,
     writer_features,
 )
+from delta_core.table_features.type_widening import unsupported_changes
 
 MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
@@ -41,15 +42,31 @@ def require_read_support(
 
     Raises:
         UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+        CorruptLogError: columns are mapped, and the protocol does not say so.
     """
     if protocol.min_reader_version > MAX_READER_VERSION:
         raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
     facts = TableFacts(
         metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
     )
-    refused = [name for name in sorted(reader_features(protocol)) if not _may_read(name, facts, through_scan)]
+    listed = reader_features(protocol)
+    refused = [name for name in sorted(listed) if not _may_read(name, facts, through_scan)]
     if refused:
         raise _unsupported(refused, operation)
+    if FEATURES["columnMapping"].active(facts) and "columnMapping" not in listed:
+        raise CorruptLogError(
+            f"Cannot {operation}: its columns are mapped, and its protocol does not say so.",
+            cause="The property delta.columnMapping.mode is set, and the feature columnMapping is not "
+            "listed: other engines would look for the columns under other names.",
+            fix="Restore the table, with the engine that set the property, to a version before it.",
+        )
+    changes = sorted(set(unsupported_changes(metadata)))
+    if changes and {"typeWidening", "typeWidening-preview"} & listed:
+        raise UnsupportedTableFeatureError(
+            f"Cannot {operation}: unsupported table feature typeWidening.",
+            cause=f"A column's type changed from {changes[0]}, which is none of the protocol's widenings.",
+            fix="Use an engine that supports the change, or rewrite the table with it.",
+        )
 
 
 def require_log_support(protocol: Protocol, *, operation: str) -> None:

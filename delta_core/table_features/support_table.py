@@ -20,8 +20,8 @@ before anything is read or written. So is every feature that the table does not 
 redirects among them: such a table's newest version may not be in its log.
 
 - **Read**: rows, at any version, through `DeltaTable`, `Scan` and `ChangeDataScan`.
-- **Work on files**: compaction, Z-order, MERGE, restore, verification and Spark's native scan, which open data
-  files themselves. Tables that use a feature without it are refused there.
+- **Work on files**: compaction, Z-order, MERGE, restore, verification and Spark's native scan, which open
+  data files themselves. Tables that use a feature without it are refused there.
 - **Write**: commits of any kind, checkpoints, vacuum.
 
 | feature | kind | legacy version | read | work on files | write |
@@ -31,7 +31,9 @@ redirects among them: such a table's newest version may not be in its log.
 
 def support_table() -> str:
     """The page, as Markdown."""
-    return _HEAD + "".join(f"{_row(feature)}\n" for feature in sorted(FEATURES.values(), key=lambda f: f.name))
+    return _HEAD + "".join(
+        f"{_row(feature)}\n" for feature in sorted(FEATURES.values(), key=lambda f: f.name)
+    )
 
 
 def _row(feature: TableFeature) -> str:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,63 +17,25 @@ from deltalake import write_deltalake as peer_write
 
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import EXTRA_NAMES
+from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.merge import DeltaMergeOperator
-from delta_airflow.operators.restore import DeltaRestoreOperator
+from spark_jobs.job_kinds import LOAD, MERGE
 from tests.support.airflow import AirflowHome
-from tests.support.repository import ROOT, CodeBlock, code_blocks, tracked_files
-
-DOCUMENT = "docs/airflow.md"
-DOCUMENTS = [
-    DOCUMENT,
-    *(str(p) for p in tracked_files() if p.match("docs/operators/*.md") or p.match("docs/dags/*.md")),
-]
-WORKER = ROOT / "tests" / "airflow" / "docs_worker.py"
+from tests.support.documented_dags import DOCUMENT, connection, examples, run_examples, write_examples
+from tests.support.repository import ROOT, code_blocks
 
 Runner = Callable[..., dict[str, Any]]
 
 
-def examples() -> list[CodeBlock]:
-    """Every DAG in the documents; blocks marked `query` look at tables, and tests/unit/docs runs them."""
-    blocks = [block for page in DOCUMENTS for block in code_blocks(page) if block.language == "python"]
-    return [block for block in blocks if "query" not in block.tags]
-
-
-def connection() -> str:
-    """The value that the document's `export` line gives the connection's variable."""
-    (block,) = [block for block in code_blocks(DOCUMENT) if block.language == "bash"]
-    command, assignment = shlex.split(block.body)
-    name, _, value = assignment.partition("=")
-    assert (command, name) == ("export", "AIRFLOW_CONN_DELTAWARD_DEFAULT")
-    return value
-
-
 @pytest.fixture
 def run_dags(airflow_home: AirflowHome, tmp_path: Path) -> Runner:
-    """Puts the examples, with /data moved below tmp_path, into a DAG folder and runs some of them."""
+    """Runs some of the documents' DAGs, with /data moved below tmp_path."""
     data = tmp_path / "data"
     data.mkdir()
-    for number, block in enumerate(examples()):
-        body = block.body.replace('"/data/', f'"{data}/')
-        (airflow_home.dags / f"example_{number}.py").write_text(body)
+    write_examples(airflow_home, data=data)
 
     def run(*arguments: str) -> dict[str, Any]:
-        moved = connection().replace("/var/lib/deltaward", str(tmp_path / "work")).replace("/data", str(data))
-        environment = airflow_home.environment(AIRFLOW_CONN_DELTAWARD_DEFAULT=moved)
-        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-        done = subprocess.run(
-            [sys.executable, str(WORKER), *arguments],
-            env=environment,
-            cwd=airflow_home.path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=280,
-        )
-        lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
-        assert lines, done.stdout[-4000:] + done.stderr[-4000:]
-        seen: dict[str, Any] = json.loads(lines[-1].removeprefix("SEEN "))
-        assert seen["import_errors"] == {}
-        return seen
+        return run_examples(airflow_home, *arguments, data=data)
 
     return run
 
@@ -119,34 +76,25 @@ def test_the_examples_run(run_dags: Runner, tmp_path: Path) -> None:
     assert PeerTable(str(flights)).to_pyarrow_table().column("month").to_pylist() == [1] * 4
 
 
-def test_each_example_stands_alone_and_says_what_its_merges_do() -> None:
+def test_each_example_stands_alone_and_says_what_its_job_does() -> None:
     """Arguments are checked when a task starts; here for the rendered example."""
-    merges = []
+    merges, loads = [], []
     for block in examples():
         names: dict[str, Any] = {}
         exec(compile(block.body, "example", "exec"), names)
         dags = [value for value in names.values() if isinstance(value, DAG)]
         assert dags, block.body
-        merges += [task for dag in dags for task in dag.tasks if isinstance(task, DeltaMergeOperator)]
-    (merge,) = merges
+        tasks = [task for dag in dags for task in dag.tasks]
+        merges += [task for task in tasks if isinstance(task, DeltaMergeOperator)]
+        loads += [task for task in tasks if isinstance(task, DeltaLoadOperator)]
+    (merge,), (load,) = merges, loads
     merge.render_template_fields({"params": {"day": "2026-01-01"}})
     params = merge.job_params()
     assert params["source"]["uris"] == ["/data/changes/2026-01-01.parquet"]
     assert [clause["action"] for clause in params["matched"]] == ["delete", "update"]
-
-
-def test_the_restore_page_lists_every_argument() -> None:
-    text = (ROOT / "docs" / "operators" / "restore.md").read_text()
-    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
-    arguments = set(inspect.signature(DeltaRestoreOperator.__init__).parameters) - {"self", "kwargs"}
-    assert listed == arguments
-
-
-def test_the_merge_page_lists_every_argument() -> None:
-    text = (ROOT / "docs" / "operators" / "merge.md").read_text()
-    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))
-    arguments = set(inspect.signature(DeltaMergeOperator.__init__).parameters) - {"self", "kwargs"}
-    assert listed == arguments
+    MERGE.check_params(params)
+    load.render_template_fields({"params": {"day": "2026-01-01"}})
+    LOAD.check_params(load.job_params())
 
 
 def test_the_rollback_page_shows_a_run_and_every_param_and_task() -> None:
@@ -171,10 +119,11 @@ def test_the_load_runs_on_spark(run_dags: Runner, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([1, 2, 3], pa.int64())}), incoming / "2026-01-01.parquet")
     pq.write_table(pa.table({"id": pa.array([4, -5], pa.int64())}), incoming / "2026-01-02.parquet")
 
-    refused = 'orders_load={"day": "2026-01-02"}'
-    seen = run_dags("orders_load", refused)
+    refused, again = ('orders_load={"day": "2026-01-02"}', 'orders_load={"day": "2026-01-01"}')
+    seen = run_dags("orders_load", refused, again)
 
-    assert seen["orders_load"]["state"] == "success"
+    assert seen["orders_load"]["state"] == seen[again]["state"] == "success"
+    assert seen[again]["xcoms"]["load[-1]"]["already_applied"] is True
     assert seen[refused]["state"] == "failed"
     orders = PeerTable(str(tmp_path / "data" / "orders"))
     assert orders.version() == 0

@@ -287,3 +287,30 @@ def test_a_keeper_whose_task_has_gone_starts_nothing(tmp_path: Path) -> None:
     assert done.returncode == keeper.LOST
     assert "No driver host answers" in done.stderr
     assert not marker.exists()
+
+
+def test_a_file_that_goes_while_the_code_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor's lock is a link to nothing; it once ended the host and with it every driver."""
+    package = tmp_path / "package_with_a_lock"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = code_on_disk(["package_with_a_lock"])
+    (package / ".#module.py").symlink_to("nobody@nowhere:1")
+    assert code_on_disk(["package_with_a_lock"]) != before
+
+
+def test_descriptors_that_nobody_asked_for_are_closed(
+    host: RunningHost, connect: Connect, tmp_path: Path
+) -> None:
+    client = connect(host)
+    assert client.ask(request_for(SLEEPS, tmp_path)).startswith("started")
+    count = len(os.listdir(f"/proc/{host.process.pid}/fd"))
+    for _ in range(50):
+        client.send("x")
+    deadline = time.monotonic() + 10
+    while len(os.listdir(f"/proc/{host.process.pid}/fd")) > count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(os.listdir(f"/proc/{host.process.pid}/fd")) <= count

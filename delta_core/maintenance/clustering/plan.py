@@ -15,6 +15,7 @@ from delta_core.maintenance.compaction.plan import partition_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.scan.partition_pruning import partition_mask
+from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.snapshot import Snapshot
 
 _KIND = "z_order"
@@ -227,7 +228,7 @@ def _groups(
 ) -> Iterator[ClusteringGroup]:
     for row in rows:
         values = dict(row["partition_values"] or ())
-        row["key"] = tuple(values.get(name) for name in partition_columns)
+        row["key"] = tuple(value_of(values, name) for name in partition_columns)
         row["cube"] = cube_of(dict(row["tags"] or ()), columns)
     # None sorts before every text.
     rows.sort(

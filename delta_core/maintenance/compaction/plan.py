@@ -19,6 +19,7 @@ from delta_core.expressions.typing import resolve_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.scan.partition_pruning import partition_mask
+from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.snapshot import Snapshot
 
 _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
@@ -210,7 +211,7 @@ def _bins(small: pa.Table, snapshot: Snapshot, target: int) -> Iterator[Compacti
     rows = small.to_pylist()
     for row in rows:
         values = dict(row["partition_values"] or ())
-        row["key"] = tuple(values.get(name) for name in names)
+        row["key"] = tuple(value_of(values, name) for name in names)
     # None sorts before every text.
     rows.sort(
         key=lambda row: (

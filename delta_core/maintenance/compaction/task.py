@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -45,13 +46,14 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
     source = _Source(
         layout, task["paths"], layout.file_schema(encoding), encoding.low_cardinality, task["threads"]
     )
-    return write_file(
-        layout,
-        encoding,
-        task["partition_values"],
-        read_ahead(source.gathered()),
-        rows_expected=lambda: source.rows_read,
-    )
+    with closing(read_ahead(source.gathered())) as tables:
+        return write_file(
+            layout,
+            encoding,
+            task["partition_values"],
+            tables,
+            rows_expected=lambda: source.rows_read,
+        )
 
 
 def compaction_task(
@@ -90,7 +92,7 @@ class _Source:
         self._threads = threads
         self.rows_read = 0
 
-    def gathered(self) -> Iterator[pa.Table]:
+    def gathered(self) -> Generator[pa.Table]:
         parts: list[pa.Table] = []
         rows = size_bytes = 0
         for path, table in read_files(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,9 @@ from delta_core.storage.log_store import LogStore
 _WHOLE_FILE_BYTES = 64 << 20
 _LARGEST_BATCH_ROWS = 1 << 16
 _SMALLEST_BATCH_ROWS = 1 << 8
+# Bytes a value takes in Arrow: texts at least an offset, decimals of whatever width sixteen.
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
+_OTHER_WIDTH = 16
 
 
 def read_files(
@@ -99,7 +102,7 @@ def read_tables(
         names = None if columns is None else _present(reader.schema_arrow.names, columns)
         metadata = reader.metadata
         groups = range(metadata.num_row_groups)
-        sizes = [metadata.row_group(group).total_byte_size for group in groups]
+        sizes = [decoded_bytes(metadata, group) for group in groups]
         if _is_small(metadata, max_bytes):
             yield reader.read(use_threads=use_threads, columns=names)
             return
@@ -119,11 +122,13 @@ def fit(table: pa.Table, target: pa.Schema) -> pa.Table:
     """The table's columns as the new file has them; a column that the file lacks is null."""
     if table.schema.equals(target):
         return table
-    by_name = {name.casefold(): index for index, name in enumerate(table.schema.names)}
+    by_name: dict[str, int] = {}
+    for index, name in enumerate(table.schema.names):
+        by_name.setdefault(name.casefold(), index)
     columns = []
     for item in target:
-        index = by_name.get(item.name.casefold())
-        if index is None:
+        index = by_name.get(item.name.casefold(), -1)
+        if index < 0:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, item.type)]))
             continue
         column = table.column(index)
@@ -133,9 +138,9 @@ def fit(table: pa.Table, target: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=target)
 
 
-def read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def read_ahead(tables: Generator[pa.Table]) -> Generator[pa.Table]:
     """The same tables, the next one being read while the caller works on this one."""
-    with ThreadPoolExecutor(1, thread_name_prefix="deltaward-read") as pool:
+    with closing(tables), ThreadPoolExecutor(1, thread_name_prefix="deltaward-read") as pool:
         following = pool.submit(next, tables, None)
         while (table := following.result()) is not None:
             following = pool.submit(next, tables, None)
@@ -170,8 +175,23 @@ def _read_small(store: LogStore, path: str, max_bytes: int, dictionaries: Sequen
 
 def _is_small(metadata: pq.FileMetaData, max_bytes: int) -> bool:
     groups = metadata.num_row_groups
-    size: int = sum(metadata.row_group(group).total_byte_size for group in range(groups))
+    size = sum(decoded_bytes(metadata, group) for group in range(groups))
     return groups <= 1 and size <= min(_WHOLE_FILE_BYTES, max_bytes)
+
+
+def decoded_bytes(metadata: pq.FileMetaData, row_group: int) -> int:
+    """What a row group takes in memory, as far as the footer tells.
+
+    Nulls and repeated values take next to nothing in a file and their full width in memory. How long the
+    texts behind a dictionary are is not known.
+    """
+    group = metadata.row_group(row_group)
+    total = 0
+    for index in range(group.num_columns):
+        column = group.column(index)
+        width = _WIDTHS.get(column.physical_type, _OTHER_WIDTH)
+        total += max(column.total_uncompressed_size, column.num_values * width)
+    return total
 
 
 def _reader(source: pa.NativeFile, dictionaries: Sequence[str]) -> pq.ParquetFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -427,3 +428,17 @@ def test_a_snapshot_outlives_its_sidecars(log: V2Log) -> None:
     (log.log / "_sidecars" / "x.parquet").unlink()
     assert snapshot.files.to_table(["stats"])["stats"].to_pylist() == ['{"numRecords":1}'] * 2
     assert snapshot.tombstones()["path"].to_pylist() == ["a"]
+
+
+def test_more_sidecars_than_a_process_may_have_open(log: V2Log) -> None:
+    lines = [log.sidecar(f"{number:03}.parquet", add(f"f{number}")) for number in range(120)]
+    log.manifest([*log.head_lines(), *lines])
+    log.remove_commits([0, 1])
+    before = len(os.listdir("/proc/self/fd"))
+    snapshot = log.load()
+    assert len(_paths(snapshot)) == 120
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    assert snapshot.files.to_table(["stats"])["stats"].to_pylist() == ['{"numRecords":1}'] * 120
+    (log.log / "_sidecars" / "007.parquet").unlink()
+    with pytest.raises(CorruptLogError, match="deleted after it was opened"):
+        snapshot.files.to_table(["modification_time_ms"])

@@ -1,0 +1,88 @@
+"""May the files of earlier commits be read by the rules of a later version?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_core.actions import Action, Metadata, Protocol
+from delta_core.errors import TableChangedError
+from delta_core.schema.column_mapping import ColumnMapping
+from delta_core.schema.json import schema_from_json
+from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.support import require_read_support
+from delta_core.table_features.type_widening import widens
+
+Rules = tuple[Protocol, Metadata]
+"""What says how the files of a version are to be read."""
+
+
+def rules_after(rules: Rules, actions: Sequence[Action]) -> Rules:
+    """The rules after one more commit; the same object when it changes none."""
+    protocol, metadata = rules
+    for action in actions:
+        protocol = action if isinstance(action, Protocol) else protocol
+        metadata = action if isinstance(action, Metadata) else metadata
+    return rules if (protocol, metadata) == rules else (protocol, metadata)
+
+
+def require_same_rules(
+    snapshot: Snapshot, version: int, rules: Rules, *, through_scan: bool, same_columns: bool
+) -> None:
+    """Refuse a version whose files read otherwise than those of a later one.
+
+    Args:
+        snapshot: the later version.
+        version: the earlier version, for messages.
+        rules: the earlier version's.
+        through_scan: as in `Snapshot.require_readable`.
+        same_columns: also refuse when a column is there no more, or of a type that does not hold its values.
+
+    Raises:
+        UnsupportedTableFeatureError: the version needs a feature that is not supported.
+        TableChangedError: columns have other names in its files, or are there no more.
+    """
+    protocol, metadata = rules
+    require_read_support(
+        protocol,
+        metadata,
+        has_deletion_vectors=through_scan,
+        through_scan=through_scan,
+        operation=f"read the files of version {version}",
+    )
+    then, now = ColumnMapping.of(metadata.configuration), snapshot.column_mapping
+    problem: str | None = None
+    if then.mode is not now.mode:
+        problem = f"Its column mapping mode is {then.mode}, and later {now.mode}."
+    elif same_columns:
+        lost = _lost(schema_from_json(metadata.schema_string), snapshot.schema, now, "")
+        problem = f"Its schema has {lost}, which the later schema does not have so." if lost else None
+    if problem is not None:
+        raise TableChangedError(
+            f"The changes of version {version} of {snapshot.store.uri!r} do not fit version "
+            f"{snapshot.version}.",
+            cause=problem,
+            fix="Ask for the changes up to the version before the schema was replaced.",
+        )
+
+
+def _lost(then: DataType, now: DataType, mapping: ColumnMapping, path: str) -> str | None:
+    """The first column of a type that another one lacks or has with a type that does not hold its values."""
+    if isinstance(then, StructType) and isinstance(now, StructType):
+        by_name = {mapping.physical_name(field).casefold(): field for field in now}
+        for field in then:
+            name = f"{path}.{field.name}" if path else field.name
+            found = by_name.get(mapping.physical_name(field).casefold())
+            if found is None:
+                return name
+            lost = _lost(field.data_type, found.data_type, mapping, name)
+            if lost is not None:
+                return lost
+        return None
+    if isinstance(then, ArrayType) and isinstance(now, ArrayType):
+        return _lost(then.element_type, now.element_type, mapping, f"{path}.element")
+    if isinstance(then, MapType) and isinstance(now, MapType):
+        return _lost(then.key_type, now.key_type, mapping, f"{path}.key") or _lost(
+            then.value_type, now.value_type, mapping, f"{path}.value"
+        )
+    return None if then == now or widens(then, now) else f"{path} as {then}"

@@ -1,0 +1,62 @@
+"""Which changes of a column's type a reader may find in a table (PROTOCOL.md, "Type Widening")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from delta_core.actions import Metadata
+from delta_core.errors import SchemaError
+from delta_core.schema.json import type_from_name
+from delta_core.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+from delta_core.table_features.feature import field_metadata
+
+CHANGES_KEY = "delta.typeChanges"
+
+_WIDTHS = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
+"""Digits that hold every value of the type."""
+
+_ORDER = (BYTE, SHORT, INTEGER, LONG)
+
+
+def widens(before: DataType, after: DataType) -> bool:
+    """Whether the protocol lets a column of the first type become one of the second, and we read it."""
+    if before in _ORDER:
+        if after in _ORDER:
+            return _ORDER.index(before) < _ORDER.index(after)
+        if isinstance(after, DecimalType):
+            return after.precision - after.scale >= (10 if before != LONG else _WIDTHS[LONG])
+        return after == DOUBLE and before != LONG
+    if isinstance(before, DecimalType) and isinstance(after, DecimalType):
+        return (
+            before != after
+            and after.scale >= before.scale
+            and after.precision - after.scale >= before.precision - before.scale
+        )
+    return (before, after) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP_NTZ))
+
+
+def unsupported_changes(metadata: Metadata) -> Iterator[str]:
+    """The type changes that the schema records and no reader may take for granted."""
+    for fields in field_metadata(metadata):
+        changes = fields.get(CHANGES_KEY)
+        for change in changes if isinstance(changes, list) else [changes] if changes else []:
+            before, after = (
+                (change.get("fromType"), change.get("toType")) if isinstance(change, dict) else (None, None)
+            )
+            try:
+                known = widens(type_from_name(str(before)), type_from_name(str(after)))
+            except SchemaError:
+                known = False
+            if not known:
+                yield f"{before} to {after}"
