@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 import delta_core
 from delta_core import DeltaTable, write_deltalake
+from delta_core.scan.scan import Scan
 
 _handles: dict[str, Any] = {}
 
@@ -28,7 +29,8 @@ def open_one_partition(uri: str, column: str, value: str) -> int:
 
 def list_partition(uri: str, column: str, value: str) -> int:
     """One partition's paths."""
-    return len(_handles[uri].file_uris(f"{column} = '{value}'"))
+    scan = Scan(_handles[uri].snapshot, predicate=f"{column} = '{value}'")
+    return len(scan.files(["path"]).column("path").to_pylist())
 
 
 def open_metadata(uri: str) -> int:

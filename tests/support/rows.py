@@ -24,7 +24,7 @@ def canonical(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict):
-        return {key: canonical(inner) for key, inner in value.items()}
+        return {key: canonical(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
         return [canonical(inner) for inner in value]
     return value
