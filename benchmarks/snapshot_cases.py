@@ -30,7 +30,7 @@ def another_partition(kind: str, contestant: Contestant, cache: Path, scratch: P
 
 
 def open_metadata(kind: str, contestant: Contestant, cache: Path, scratch: Path) -> Timing:
-    """Protocol and metadata, without any file; a peer that cannot do without them opens the table."""
+    """Protocol and metadata, without any file."""
     return contestant.time("open_metadata", uri=str(snapshot_log(cache, kind, files=FILES)))
 
 
@@ -58,7 +58,7 @@ SNAPSHOT_RUNS = {
     for name, run, note in (
         ("open-one-partition", open_one_partition, "open and list the paths of one partition"),
         ("another-partition", another_partition, "another partition, handle kept"),
-        ("open-metadata", open_metadata, "protocol and metadata only; deltalake opens with all files"),
+        ("open-metadata", open_metadata, "protocol and metadata only; deltalake with without_files"),
         ("refresh", refresh, "after one commit, handle kept"),
     )
 }
