@@ -6,8 +6,10 @@ import re
 
 # A path handed to Spark's reader is a glob; a backslash takes a character literally.
 _GLOB = re.compile(r"([\[\]{}*?\\])")
-# `_metadata` holds Java's URI text, which escapes these and control characters, and leaves non-ASCII alone.
-_JAVA_ESCAPED = re.compile(r'[\x00-\x20\x7f"#%<>?\[\\\]^`{|}]')
+# `_metadata` holds Java's URI text, which escapes these, and of non-ASCII control characters and spaces.
+_JAVA_ESCAPED = re.compile(
+    r'[\x00-\x20\x7f-\xa0"#%<>?\[\\\]^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
+)
 
 
 def escape_glob(path: str) -> str:
@@ -17,7 +19,7 @@ def escape_glob(path: str) -> str:
 
 def encode_as_java(text: str) -> str:
     """A real path or name as `_metadata.file_path` and `_metadata.file_name` show it."""
-    return _JAVA_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return _JAVA_ESCAPED.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)
 
 
 def base_name(path: str) -> str:

@@ -31,6 +31,7 @@ from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, 
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
 from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import num_records, remove_actions
+from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
@@ -68,6 +69,7 @@ def commit_new_files(
     name: str | None = None,
     description: str | None = None,
     must_create: bool = False,
+    reads_table: bool = False,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     operation: str = "WRITE",
     operation_metrics: Mapping[str, Any] | None = None,
@@ -93,6 +95,8 @@ def commit_new_files(
         partition_by: checked against an existing table; partitions a new one.
         configuration, name, description: of a new table.
         must_create: fail with TableExistsError when another writer creates the table first.
+        reads_table: the rows depend on the table's own, as after comparing keys: any commit that adds or
+            removes rows meanwhile is a conflict, blind appends and the table's creation among them.
         properties: provenance, idempotency key, limits.
         operation: the operation's name in the history.
         operation_metrics: added to the metrics that are counted here.
@@ -141,7 +145,10 @@ def commit_new_files(
                 observer=observer,
                 clock=clock,
                 known_at_ms=known_at_ms,
+                isolation=IsolationLevel.SERIALIZABLE if reads_table else None,
             )
+            if reads_table and snapshot is not None:
+                transaction.read_predicate(None)
             _stage(
                 transaction, mode=mode, adds=adds, change=change, plan=plan, predicate=resolved, clock=clock
             )
@@ -152,7 +159,7 @@ def commit_new_files(
             discard_files(store, written, Rejected(error=error))
             raise
         result = commit_and_checkpoint(transaction)
-        if snapshot is None and isinstance(result, Conflict) and not must_create:
+        if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
             # Another writer created the table first; the same files may well fit it.
             snapshot = Snapshot.load(store, clock=clock)
             known_at_ms = None
@@ -160,7 +167,7 @@ def commit_new_files(
         if isinstance(result, Committed):
             return result
         discard_files(store, written, result)
-        if snapshot is None and isinstance(result, Conflict):
+        if snapshot is None and isinstance(result, Conflict) and must_create:
             raise TableExistsError(
                 f"There is already a Delta table at {store.uri}.",
                 cause="Another writer created it at the same time.",
@@ -179,6 +186,7 @@ def _begin(
     observer: TransactionObserver,
     clock: Clock,
     known_at_ms: int | None,
+    isolation: IsolationLevel | None,
 ) -> Transaction:
     if snapshot is None:
         return Transaction.create(
@@ -197,6 +205,7 @@ def _begin(
         observer=observer,
         clock=clock,
         known_at_ms=known_at_ms,
+        isolation=isolation,
     )
 
 

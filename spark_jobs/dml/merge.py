@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError
+from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.expressions.ast import Expression
@@ -144,7 +144,7 @@ def merge_into(
     except Exception as error:
         raise as_delta_error(error, doing="looking for matches") from error
     scanned = clock.monotonic_seconds()
-    touched = candidates.select(matches.touched)
+    touched = _touched(candidates, matches)
     reporter.emit("files.planned", total=len(touched), matches=matches.number)
     prefix = str(uuid.uuid4())
     try:
@@ -207,6 +207,19 @@ def merge_into(
     )
 
 
+def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
+    """The files with rows to change. Raises JobFailedError for one that Spark calls otherwise than we do."""
+    unknown = matches.touched - set(candidates.keys)
+    if unknown:
+        matches.pairs.unpersist()
+        raise JobFailedError(
+            f"Spark found rows to change in {sorted(unknown)[0]!r}, which is none of the table's files.",
+            cause="Spark spells the file's name in another way than it is expected to",
+            fix="Report the name; nothing was written",
+        )
+    return candidates.select(matches.touched)
+
+
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
     """Refuse before any work what the commit would refuse after it."""
     snapshot.require_readable(operation="merge into the table")
@@ -248,6 +261,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     )
     empty = frame.sparkSession.createDataFrame([], to_spark(table)).alias(target_alias)
     require_deterministic(empty, frame.alias(alias), as_column(request.on))
+    time_zone = frame.sparkSession.conf.get("spark.sql.session.timeZone") or ""
     facts = match_facts(
         sql_text(request.on),
         target=table,
@@ -255,6 +269,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         target_alias=target_alias,
         source_alias=alias,
         partition_columns=snapshot.partition_columns,
+        time_zone=time_zone,
     )
     source = fix_source(
         frame, schema=schema, alias=alias, facts=facts, names=names, checks=request.source_checks
@@ -262,7 +277,9 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     match_predicate = target_predicate(facts, source.values, source_rows=source.rows, schema=table)
     read_predicate = match_predicate
     if clauses.not_matched_by_source:
-        changed = by_source_predicate(clauses.not_matched_by_source, target=table, target_alias=target_alias)
+        changed = by_source_predicate(
+            clauses.not_matched_by_source, target=table, target_alias=target_alias, time_zone=time_zone
+        )
         read_predicate = disjunction([match_predicate, changed])
     return _Plan(
         source_alias=alias,

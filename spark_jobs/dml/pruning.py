@@ -88,6 +88,37 @@ class MatchFacts:
     equalities: tuple[KeyEquality, ...] = ()
 
 
+_UTC_NAMES = frozenset({"UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "+00:00", "+0", "UTC+00:00", "GMT+00:00"})
+
+
+def reads_as_utc(time_zone: str) -> bool:
+    """Whether a session in the time zone takes texts and dates for the instants that delta_core does."""
+    return time_zone.strip().upper() in _UTC_NAMES
+
+
+def mentions_instants(expression: Expression, schema: StructType) -> bool:
+    """Whether a part of the expression is a timestamp: what it means then depends on the time zone."""
+    if type_of(expression, schema) in (TIMESTAMP, TIMESTAMP_NTZ):
+        return True
+    return any(mentions_instants(part, schema) for part in _parts(expression))
+
+
+def _parts(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Comparison(_, left, right) | Arithmetic(_, left, right):
+            return (left, right)
+        case Conjunction(terms) | Or(terms):
+            return tuple(terms)
+        case Not(operand) | IsNull(operand) | Like(operand, _) | Cast(operand, _):
+            return (operand,)
+        case In(operand, values):
+            return (operand, *values)
+        case Call(_, arguments):
+            return tuple(arguments)
+        case _:
+            return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
     """The values of one equality's source side: a list of all of them, or their bounds."""
@@ -105,8 +136,12 @@ def match_facts(
     target_alias: str,
     source_alias: str,
     partition_columns: Sequence[str],
+    time_zone: str,
 ) -> MatchFacts:
     """The condition's terms that say something about the target's files.
+
+    Spark decides what matches, in its session's time zone; delta_core reads texts and dates as instants in
+    UTC. Where the two differ, terms with timestamps say nothing.
 
     A condition that is not understood, such as one with functions outside delta_core's list, says nothing:
     the merge then looks at every file.
@@ -123,6 +158,8 @@ def match_facts(
         return MatchFacts()
     alone, equalities = [], []
     for term in split_conjuncts(predicate):
+        if not reads_as_utc(time_zone) and mentions_instants(term, both):
+            continue
         sides = referenced_names(term)
         if sides == {target_alias}:
             alone.append(_without_alias(term))
@@ -181,11 +218,12 @@ def target_predicate(
 
 
 def by_source_predicate(
-    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str
+    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str, time_zone: str
 ) -> Expression:
     """What every target row satisfies that a `not matched by source` clause can change.
 
-    TRUE when a clause has no condition, or one that is not understood.
+    TRUE when a clause has no condition, or one that is not understood, or timestamps in a session of
+    another time zone than UTC.
     """
     aliased = StructType((StructField(name=target_alias, data_type=target),))
     terms: list[Expression] = []
@@ -200,6 +238,8 @@ def by_source_predicate(
                 terms.append(parse_predicate(text, target))
             except ExpressionError:
                 return TRUE
+        if not reads_as_utc(time_zone) and mentions_instants(terms[-1], target):
+            return TRUE
     return disjunction(terms)
 
 

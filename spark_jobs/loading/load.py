@@ -81,6 +81,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         job_id=context.job_id,
         kind=KIND,
         show_rows=shows_rows,
+        reads_table=params.deduplicate is not None and params.deduplicate.against_table,
     )
     context.reporter.emit("files.planned", total=len(params.source.uris))
     gate = _gate(params, spec, context, request, mistyped_rows)

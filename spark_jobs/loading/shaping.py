@@ -68,18 +68,25 @@ def parse_deduplicate(value: Mapping[str, Any] | None) -> Deduplication | None:
     )
 
 
-def shaped(frame: DataFrame, source: Source, *, kept: Sequence[str] = ()) -> DataFrame:
+def shaped(
+    frame: DataFrame, source: Source, *, kept: Sequence[str] = (), flags: Sequence[str] = ()
+) -> DataFrame:
     """The rows with the source's `where`, `select` and `group_by` applied.
 
     Args:
         frame: the rows as read.
         source: what is applied.
         kept: columns that go past `select`; groups have none of them.
+        flags: columns, one of which is true for a row with a value that became null: such a row stays where
+            `where` is neither true nor false for it, since the value might have decided.
     """
     from pyspark.sql import functions as fn
 
     if source.where is not None:
-        frame = frame.where(fn.expr(source.where))
+        condition = fn.expr(source.where)
+        if flags:
+            condition = fn.coalesce(condition, fn.array_contains(fn.array(*map(fn.col, flags)), True))
+        frame = frame.where(condition)
     chosen = [fn.expr(text).alias(name) for name, text in source.select.items()]
     if source.group_by:
         groups = [fn.expr(text).alias(name) for name, text in source.group_by.items()]

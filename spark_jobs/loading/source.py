@@ -140,7 +140,8 @@ def _opened(
             frame = read_delta(spark, source)
         else:
             frame = spark.read.options(**{**_PARQUET_OPTIONS, **source.options}).parquet(*paths)
-        frame = shaped(frame, source, kept=[field.name for field in kept])
+        flags = [field.name for field in kept if field.data_type == BOOLEAN]
+        frame = shaped(frame, source, kept=[field.name for field in kept], flags=flags)
         _ = frame.columns
     except DeltaError:
         raise

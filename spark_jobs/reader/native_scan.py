@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -86,15 +87,24 @@ def with_partition_values(
         key = metadata.getField("file_path")
         keys = [encode_as_java(f"{root}/{path}") for path in files.paths]
     if len(files) <= MAP_LITERAL_LIMIT:
-        added: dict[str, Column] = {}
-        for position, field in enumerate(fields):
-            pairs = [
-                part
-                for name, values in zip(keys, files.partitions, strict=True)
-                for part in (fn.lit(name), _literal(values[position], field))
-            ]
-            added[field.name] = fn.create_map(*pairs)[key]
-        return frame.withColumns(added)
+        pairs = [
+            part
+            for name, values in zip(keys, files.partitions, strict=True)
+            for part in (
+                fn.lit(name),
+                fn.struct(
+                    *[
+                        _literal(text, field).alias(field.name)
+                        for text, field in zip(values, fields, strict=True)
+                    ]
+                ),
+            )
+        ]
+        kind = to_spark(StructType(tuple(replace(field, nullable=True) for field in fields)))
+        # A row whose file is not in the mapping would get nulls; it must be an error.
+        unknown = fn.raise_error(fn.concat(fn.lit("no partition values for the file "), key))
+        found = fn.coalesce(fn.create_map(*pairs)[key], unknown.cast(kind))
+        return frame.withColumns({field.name: found.getField(field.name) for field in fields})
     return _with_joined_values(spark, frame, key, keys, fields, files)
 
 

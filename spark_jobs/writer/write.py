@@ -57,7 +57,11 @@ FOOTER_READERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """What is written where; `spark_jobs.write` says what each part means."""
+    """What is written where; `spark_jobs.write` says what each part means.
+
+    Attributes:
+        reads_table: the rows depend on the table's, so whatever is committed meanwhile is a conflict.
+    """
 
     mode: CommitMode
     definition: TableDefinition
@@ -69,6 +73,7 @@ class WriteRequest:
     job_id: str = ""
     kind: str = JOB_KIND
     show_rows: bool = True
+    reads_table: bool = False
 
 
 def write(
@@ -217,6 +222,7 @@ def write_to(
             partition_by=request.definition.partition_by,
             configuration=request.definition.configuration,
             must_create=must_create,
+            reads_table=request.reads_table,
             properties=properties,
             observer=observer,
             clock=clock,

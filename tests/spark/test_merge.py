@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,9 +34,11 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from delta_core.transaction.observer import CommitPhase
 from spark_jobs.dml import merge as merge_module
+from spark_jobs.dml import target as target_module
 from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from spark_jobs.job_kinds import register
+from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.faulty_store import FaultyLocalStore, PutFault
 from tests.support.spark import files_below, rows_of
@@ -299,3 +302,42 @@ def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path
     handle.restoreToVersion(1).collect()
     assert len(rows_of(table)) == 10
     assert spark_jobs.DeltaTable.isDeltaTable(spark, str(table))
+
+
+def test_files_of_one_name_in_partitions_that_java_escapes(spark: SparkSession, tmp_path: Path) -> None:
+    """One task writes one file name into many partitions, so whole paths tell the files apart."""
+    table = tmp_path / "t"
+    cities = ["東京", "東京\u3000都", "a\u00a0b", "c d%"]
+    rows = [(number, city) for number, city in enumerate(cities)]
+    frame = spark.createDataFrame(rows, "id bigint, city string").coalesce(1)
+    spark_jobs.write(frame, str(table), mode="append", partition_by=["city"])
+    changed = spark.createDataFrame([(n + 10, c) for n, c in rows], "id bigint, city string").alias("s")
+    upsert(table, changed, on="t.city = s.city")
+    assert sorted((row["id"], row["city"]) for row in rows_of(table)) == sorted(
+        (number + 10, city) for number, city in rows
+    )
+    read = spark_jobs.read(spark, str(table)).collect()
+    assert sorted((row["id"], row["city"]) for row in read) == sorted((n + 10, c) for n, c in rows)
+
+
+def test_a_file_that_spark_calls_otherwise_stops_the_merge(
+    spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_module, "encode_as_java", lambda text: f"{text}?")
+    error = refused(
+        JobFailedError, "none of the table's files", table, lambda: upsert(table, updates(spark, (3, "new")))
+    )
+    assert "nothing was written" in error.fix
+
+
+def test_a_merge_in_another_time_zone_finds_what_spark_finds(spark: SparkSession, tmp_path: Path) -> None:
+    """At 3 in the morning in UTC the day before has not ended in New York."""
+    table = tmp_path / "t"
+    at = [dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC), dt.datetime(2024, 1, 5, tzinfo=dt.UTC)]
+    for number, moment in enumerate(at):
+        data = {"id": pa.array([number], pa.int64()), "at": pa.array([moment], pa.timestamp("us", "UTC"))}
+        write_deltalake(str(table), pa.table(data), mode="append")
+    with scoped_conf(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        source = spark.sql("SELECT 0L AS id, TIMESTAMP '2024-01-09 00:00:00' AS at").alias("s")
+        upsert(table, source, on="t.id = s.id AND t.at < '2024-01-02'")
+    assert sorted((row["id"], row["at"].day) for row in rows_of(table)) == [(0, 9), (1, 5)]

@@ -79,3 +79,13 @@ def test_a_good_file_passes(spark: SparkSession, tmp_path: Path) -> None:
     assert result.output["quality"]["outcome"] == "passed", result.error
     assert result.output["quality"]["quarantine_uri"] is None
     assert len(rows_of(tmp_path / "t")) == 2
+
+
+def test_a_filter_drops_no_row_whose_value_became_null(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither published nor put aside, such a row was once in nobody's count."""
+    where = {"where": "delay >= 0 AND tail <> 'N3'"}
+    result = gated(spark, tmp_path, TEXT, quality=SUITE, source=where)
+    assert result.status is JobStatus.SUCCEEDED, result.error
+    outcome = result.output["quality"]
+    assert (outcome["rows"], outcome["published_rows"], outcome["quarantined_rows"]) == (5, 1, 4)
+    assert set(put_aside(result)) == {"N2", "N4", "N5", "N6"}

@@ -12,7 +12,13 @@ import pytest
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
-from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
+from delta_core.errors import (
+    ConcurrentAppendError,
+    ConcurrentModificationError,
+    ConfigurationError,
+    ExpressionError,
+    SchemaMismatchError,
+)
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.history import history
@@ -110,3 +116,37 @@ def test_same_file_twice_is_refused(store: LocalLogStore) -> None:
 def test_arguments_that_contradict_each_other(store: LocalLogStore, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         commit(store, [], rows(1), **options)
+
+
+def test_rows_that_depend_on_the_table_conflict_with_every_change(store: LocalLogStore) -> None:
+    """Two loads that both looked for known keys once both appended the same event."""
+    first = rows(1)
+    commit(store, written(store, first), first, partition_by=["p"])
+    before = Snapshot.load(store)
+    commit(store, written(store, rows(2)), first)
+    kept = num_data_files(store)
+    options: dict[str, Any] = {"mode": "append", "schema": from_arrow(first.schema)}
+    with pytest.raises(ConcurrentAppendError):
+        commit_new_files(before, store, adds=written(store, rows(2)), reads_table=True, **options)
+    assert (ids(store), num_data_files(store)) == ([1, 2], kept)
+    commit_new_files(before, store, adds=written(store, rows(3)), **options)
+    assert ids(store) == [1, 2, 3]
+    commit_new_files(Snapshot.load(store), store, adds=written(store, rows(4)), reads_table=True, **options)
+    assert ids(store) == [1, 2, 3, 4]
+
+
+def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: LocalLogStore) -> None:
+    data = rows(1)
+    adds = written(store, data)
+    commit(store, written(store, data), data, partition_by=["p"])
+    with pytest.raises(ConcurrentModificationError):
+        commit_new_files(
+            None,
+            store,
+            mode="append",
+            adds=adds,
+            schema=from_arrow(data.schema),
+            partition_by=["p"],
+            reads_table=True,
+        )
+    assert ids(store) == [1]

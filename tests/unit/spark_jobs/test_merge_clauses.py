@@ -9,7 +9,16 @@ import pytest
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import TRUE
 from delta_core.expressions.render import to_spark_sql
-from delta_core.schema.types import DOUBLE, INTEGER, LONG, STRING, StructField, StructType
+from delta_core.schema.types import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    StructField,
+    StructType,
+)
 from spark_jobs.dml.clauses import (
     MergeAction,
     MergeClause,
@@ -20,6 +29,7 @@ from spark_jobs.dml.clauses import (
     words,
 )
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
+from spark_jobs.file_uris import encode_as_java
 
 TARGET = StructType(
     (
@@ -92,7 +102,13 @@ def test_names_in_texts() -> None:
 
 def predicate(on: str, *values: KeyValues, rows: int = 5) -> str:
     facts = match_facts(
-        on, target=TARGET, source=SOURCE, target_alias="t", source_alias="s", partition_columns=("part",)
+        on,
+        target=TARGET,
+        source=SOURCE,
+        target_alias="t",
+        source_alias="s",
+        partition_columns=("part",),
+        time_zone="UTC",
     )
     assert len(facts.equalities) == len(values)
     return to_spark_sql(target_predicate(facts, values, source_rows=rows, schema=TARGET))
@@ -120,8 +136,69 @@ def test_what_says_nothing_about_files_prunes_nothing(on: str) -> None:
 def test_conditions_bound_the_rows_that_no_source_row_matches() -> None:
     def of(*conditions: str | None) -> Any:
         clauses = [MergeClause(action=MergeAction.DELETE, condition=text) for text in conditions]
-        return by_source_predicate(clauses, target=TARGET, target_alias="t")
+        return by_source_predicate(clauses, target=TARGET, target_alias="t", time_zone="UTC")
 
     assert to_spark_sql(of("t.part = 'a'", "x > 1")) == "((`part` = 'a') OR (`x` > 1.0e0))"
     assert of("t.part = 'a'", None) == TRUE
     assert of("soundex(part) = 'a'") == TRUE
+
+
+TIMES = StructType(
+    (
+        StructField(name="id", data_type=LONG),
+        StructField(name="at", data_type=TIMESTAMP),
+        StructField(name="day", data_type=DATE),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("on", "abroad"),
+    [
+        ("t.id = s.id AND t.at < '2024-01-02'", 1),
+        ("t.id = s.id AND cast(t.at AS date) = DATE '2024-01-01'", 1),
+        ("t.id = s.id AND t.day = s.at", 1),
+        ("t.at = s.at", 0),
+        ("t.id = s.id AND t.day >= '2024-01-01'", 2),
+        ("t.day = s.day", 1),
+    ],
+)
+def test_instants_prune_only_in_sessions_of_utc(on: str, abroad: int) -> None:
+    """Pruned by UTC, a row that matches in New York was not found, and so was inserted a second time."""
+
+    def terms(time_zone: str) -> int:
+        facts = match_facts(
+            on,
+            target=TIMES,
+            source=TIMES,
+            target_alias="t",
+            source_alias="s",
+            partition_columns=(),
+            time_zone=time_zone,
+        )
+        return len(facts.target_only) + len(facts.equalities)
+
+    assert terms("America/New_York") == abroad
+    assert terms("Etc/UTC") == terms("UTC") == on.count(" AND ") + 1
+
+
+def test_instants_do_not_bound_unmatched_rows_abroad() -> None:
+    clauses = [MergeClause(action=MergeAction.DELETE, condition="t.at < '2024-01-02'")]
+
+    def of(time_zone: str) -> Any:
+        return by_source_predicate(clauses, target=TIMES, target_alias="t", time_zone=time_zone)
+
+    assert of("UTC") != TRUE
+    assert of("Europe/Berlin") == TRUE
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a b%+é.parquet", "a%20b%25+é.parquet"),
+        ("東京\u3000都", "東京%E3%80%80都"),
+        ("a\u00a0b\u2028c\u0085", "a%C2%A0b%E2%80%A8c%C2%85"),
+    ],
+)
+def test_names_as_java_spells_them(name: str, shown: str) -> None:
+    assert encode_as_java(name) == shown
