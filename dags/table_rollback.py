@@ -30,6 +30,7 @@ from delta_airflow.operators.restore import DeltaRestoreOperator
 APPROVERS = [name.strip() for name in os.environ.get("DELTAWARD_APPROVERS", "").split(",") if name.strip()]
 PLANNED = "ti.xcom_pull(task_ids='dry_run')"
 PLANNED_VERSION = f"{{{{ {PLANNED}['output']['target_version'] }}}}"
+PLANNED_FROM = f"{{{{ {PLANNED}['version_from'] }}}}"
 
 
 @task.short_circuit
@@ -104,8 +105,10 @@ def table_rollback() -> None:
         table_uri=table_uri,
         table_id=f"{{{{ {PLANNED}['output']['table_id'] }}}}",
         version=PLANNED_VERSION,
-        expected_version=f"{{{{ {PLANNED}['version_from'] }}}}",
+        expected_version=PLANNED_FROM,
         approval_task_id="approve",
+        # A run that is cleared plans anew, and what is approved then is other work.
+        work_name="rollback {{ run_id }} from " + PLANNED_FROM + " to " + PLANNED_VERSION,
         dry_run=False,
     )
     verified = DeltaJobOperator(

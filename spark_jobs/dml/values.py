@@ -18,6 +18,7 @@ from spark_jobs.writer.columns import match_type, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
     from spark_jobs.dml.clauses import Sql
 
@@ -132,6 +133,12 @@ class Caster:
             return column.cast(wanted)
         nested = (spark_types.StructType, spark_types.ArrayType, spark_types.MapType)
         if isinstance(found, nested) or isinstance(wanted, nested):
+            if problem := _other_fields(found, wanted, field.name):
+                raise SchemaMismatchError(
+                    f"The merge cannot set {field.name!r}: {problem}.",
+                    cause="A struct is set as a whole, so a field that is not given would become null.",
+                    fix="Give every field of the column and no other, as with named_struct.",
+                )
             return match_type(column, found, wanted)
         ddl = type_to_ddl(field.data_type)
         number = self._first + len(self.checks)
@@ -142,6 +149,28 @@ class Caster:
         wrong = fn.raise_error(fn.concat(fn.lit(self._token.mark(number)), shown)).cast(wanted)
         cast = column.try_cast(ddl)
         return fn.when(column.isNotNull() & cast.isNull(), wrong).otherwise(cast)
+
+
+def _other_fields(found: DataType, wanted: DataType, path: str) -> str | None:
+    """What fields one type lacks or has besides another's; None when they have the same."""
+    from pyspark.sql import types as spark_types
+
+    if isinstance(found, spark_types.StructType) and isinstance(wanted, spark_types.StructType):
+        given = {item.name.casefold(): item for item in found.fields}
+        for item in wanted.fields:
+            here = given.pop(item.name.casefold(), None)
+            if here is None:
+                return f"the value has no field {path}.{item.name}"
+            if problem := _other_fields(here.dataType, item.dataType, f"{path}.{item.name}"):
+                return problem
+        return f"the table has no field {path}.{next(iter(given.values())).name}" if given else None
+    if isinstance(found, spark_types.ArrayType) and isinstance(wanted, spark_types.ArrayType):
+        return _other_fields(found.elementType, wanted.elementType, f"{path}.element")
+    if isinstance(found, spark_types.MapType) and isinstance(wanted, spark_types.MapType):
+        return _other_fields(found.keyType, wanted.keyType, f"{path}.key") or _other_fields(
+            found.valueType, wanted.valueType, f"{path}.value"
+        )
+    return None
 
 
 def by_clause(

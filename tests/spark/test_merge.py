@@ -341,3 +341,19 @@ def test_a_merge_in_another_time_zone_finds_what_spark_finds(spark: SparkSession
         source = spark.sql("SELECT 0L AS id, TIMESTAMP '2024-01-09 00:00:00' AS at").alias("s")
         upsert(table, source, on="t.id = s.id AND t.at < '2024-01-02'")
     assert sorted((row["id"], row["at"].day) for row in rows_of(table)) == [(0, 9), (1, 5)]
+
+
+def test_a_struct_without_all_of_its_fields_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """The missing field once became null in every row that was updated."""
+    table = tmp_path / "t"
+    frame = spark.sql("SELECT 1L AS id, named_struct('street', 'a', 'zip', '1') AS addr")
+    spark_jobs.write(frame, str(table), mode="append")
+    for given, said in (
+        ("named_struct('street', 'b')", "no field addr.zip"),
+        ("named_struct('street', 'b', 'zip', '2', 'town', 'c')", "table has no field addr.town"),
+    ):
+        source = spark.sql(f"SELECT 1L AS id, {given} AS addr").alias("s")
+        refused(SchemaMismatchError, said, table, lambda source=source: upsert(table, source))
+    source = spark.sql("SELECT 1L AS id, named_struct('zip', '2', 'STREET', 'b') AS addr").alias("s")
+    upsert(table, source)
+    assert [row["addr"] for row in rows_of(table)] == [{"street": "b", "zip": "2"}]
