@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import DeltaError, QualityGateError, TableNotFoundError
+from delta_core.errors import ConcurrentTransactionError, DeltaError, QualityGateError, TableNotFoundError
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -166,15 +166,32 @@ class QualityGate:
             raise self._refusal(verdict, outcomes)
         return staged
 
+    def require_undisturbed(self) -> None:
+        """Call right before the publishing commit: the rows that this try put aside must still be there.
+
+        Raises:
+            ConcurrentTransactionError: another try of the load has replaced them.
+        """
+        if self._put_aside and self._quarantine is not None and self._quarantine.tries() != self._tries:
+            raise ConcurrentTransactionError(
+                f"Another try of this load has replaced its rows in {self._quarantine.uri}.",
+                cause=f"It ran at the same time, for the batch {self._context.batch!r}: published now, the "
+                "rows that were put aside would be in neither table",
+                fix="Run the job again; it then finds what the other try has done",
+            )
+
     def retract(self) -> None:
         """Take the batch's rows out of the quarantine: it was not published and will not be.
 
-        Best effort: a retry of the load replaces them anyway. Does nothing when there are none.
+        Best effort: a retry of the load replaces them anyway. Does nothing when there are none, or when
+        another try of the load has published the batch.
         """
         if self._quarantine is None or not self._put_aside:
             return
         self._put_aside = False
         try:
+            if self._is_published():
+                return
             self._quarantine.replace_batch([], after=self._tries, user_metadata=None)
         except DeltaError as error:
             _log.warning(

@@ -200,6 +200,8 @@ def write_to(
     try:
         if before_commit is not None:
             before_commit()
+        if gate is not None:
+            gate.require_undisturbed()
     except BaseException:
         discard_prefix(store, staged.prefix)
         if gate is not None:

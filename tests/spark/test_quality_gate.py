@@ -17,9 +17,12 @@ from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.job_kinds import register
+from spark_jobs.quality.gate import QUARANTINE_PATH, QualityGate
+from spark_jobs.quality.quarantine import Quarantine
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, ROW_COUNT, UNIQUE, expect, quality
 from tests.support.spark import files_below, rows_of
@@ -237,3 +240,29 @@ def test_vacuum_leaves_reports_and_quarantine_alone(spark: SparkSession, tmp_pat
     )
     assert not [file.path for file in plan.files if "_deltaward" in file.path]
     assert (table / "_deltaward" / "quarantine" / "_delta_log").is_dir()
+
+
+def test_a_try_whose_rows_another_took_out_of_quarantine_does_not_publish(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Published all the same, the bad rows would be in neither table, and no retry would bring them back."""
+    table = tmp_path / "t"
+    suite = quality(STATES, IDS, on_failure="quarantine")
+    looked = QualityGate.require_undisturbed
+
+    def after_another(self: QualityGate) -> None:
+        monkeypatch.setattr(QualityGate, "require_undisturbed", looked)
+        place = f"{table}/{QUARANTINE_PATH}"
+        other = Quarantine(place, batch="a", schema=from_arrow(pa.table(ORDERS).schema))
+        assert other.replace_batch([], after=other.tries(), user_metadata=None) is not None
+        looked(self)
+
+    monkeypatch.setattr(QualityGate, "require_undisturbed", after_another)
+    result = load(spark, table, key="a", quality=suite)
+    assert result.error is not None
+    assert result.error.code == "CONCURRENT_TRANSACTION"
+    assert not DeltaTable.is_deltatable(str(table))
+    again = load(spark, table, key="a", quality=suite)
+    outcome = again.output["quality"]
+    assert (outcome["published_rows"], outcome["quarantined_rows"]) == (3, 2)
+    assert len(rows_of(table)) + len(rows_of(outcome["quarantine_uri"])) == 5
