@@ -152,7 +152,8 @@ class _RowGroup:
     def column(self, name: str, index: int) -> pa.Array:
         """One column of one run, as the file has it; rows of other actions are null."""
         with self._lock:
-            if name not in self._columns:
+            # Released already: a chunk that failed on the way asks again, and must fail the same way.
+            if name not in self._columns or self._columns[name][index] is None:
                 runs = self.part.read(self.row_group, "add", [_leaf(name)])
                 self._columns[name] = [self._field(rows, name) for rows in runs]
             return self._columns[name][index]

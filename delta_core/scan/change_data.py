@@ -28,6 +28,7 @@ from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
+from delta_core.replay.live_files import matching_rows, path_spellings
 from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
 from delta_core.schema.column_mapping import ColumnMapping
@@ -54,7 +55,7 @@ _ENABLED = "delta.enableChangeDataFeed"
 class ChangeDataScan:
     """The changes from one version up to a snapshot's, with the snapshot's schema.
 
-    Immutable. Nothing is read until asked for. Requests of reading: one listing, one for each version,
+    Nothing is read until asked for. Requests of reading: one listing, one for each version,
     those of opening the first version, and the data files.
     """
 
@@ -91,6 +92,7 @@ class ChangeDataScan:
         snapshot.require_readable(operation="read change data", through_scan=True)
         self._snapshot = snapshot
         self._starting_version = starting_version
+        self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
         if isinstance(predicate, str):
             predicate = parse_predicate(predicate, schema)
@@ -233,12 +235,16 @@ class ChangeDataScan:
         """Those of a removed file; a `remove` need not say them, and then the version before does."""
         if remove.partition_values or not self._snapshot.partition_columns:
             return remove.partition_values or {}
-        previous = Snapshot.load(self._snapshot.store, version=version - 1)
+        if self._previous is None or self._previous.version != version - 1:
+            # Kept: when one remove of a commit lacks its values, all of them do.
+            self._previous = Snapshot.load(self._snapshot.store, version=version - 1)
         wanted = canonical_log_path(remove.path)
-        for batch in previous.files.batches(["path", "partition_values"]):
-            for path, pairs in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if canonical_log_path(path) == wanted:
-                    return dict(pairs or ())
+        for batch in self._previous.files.batches(["path", "partition_values"]):
+            rows, _ = matching_rows(
+                batch.column("path"), None, {(wanted, "")}, path_spellings([(wanted, "")])
+            )
+            if len(rows):
+                return dict(batch.column("partition_values")[int(rows[0])].as_py() or ())
         raise TableChangedError(
             f"Version {version} of {self._snapshot.store.uri!r} does not say which partition it changed.",
             cause=f"The file {remove.path!r} has no partition values, and the version before lacks it",

@@ -20,6 +20,7 @@ from delta_core.scan.statistics import parse_statistics
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.types import DOUBLE, ArrayType, DataType, MapType, StructType
+from delta_core.table_features.type_widening import CHANGES_KEY
 
 Mask = npt.NDArray[np.bool_]
 
@@ -157,7 +158,8 @@ def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[t
             field = current.find(part)
             assert field is not None
             current = field.data_type
-            if current == DOUBLE and "float" in str(field.metadata.get("delta.typeChanges", "")):
+            changes = field.metadata.get(CHANGES_KEY) or ()
+            if current == DOUBLE and any(change.get("fromType") == "float" for change in changes):
                 found.add(leaf)
     return found
 

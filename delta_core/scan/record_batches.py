@@ -168,7 +168,7 @@ class FileReader:
             only=None if only is None else only(num_rows),
             path=path,
         )
-        if not row_groups:
+        if not row_groups or (kept is not None and not kept.any()):
             return
         found = {f.name: self._mapping.file_column(f, file.schema_arrow) for f in self._file_fields}
         names = [column.name for column in found.values() if column is not None]
