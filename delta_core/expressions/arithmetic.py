@@ -6,6 +6,7 @@ Arithmetic never wraps around: overflow and division by zero are errors, as in S
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ _MIRRORED = {
     ComparisonOperator.GT: ComparisonOperator.LT,
     ComparisonOperator.GE: ComparisonOperator.LE,
 }
+# The greatest double has 309 digits before the point, and decimals at most 38 behind it.
+_ALL_DIGITS = Context(prec=400, rounding=ROUND_HALF_UP)
+_MOST_DIGITS_128 = 38
+_OF_NULLS = {ArithmeticOperator.DIVIDE: pa.float64()}
 # Not pa.scalar: that imports pandas where it is installed, and importing this must stay light.
 _NULL = pa.nulls(1, pa.bool_())[0]
 
@@ -100,6 +105,8 @@ def convert(value: Operand, target: pa.DataType) -> Operand:
         return value
     if pa.types.is_decimal(target) and pa.types.is_integer(source):
         return pc.cast(pc.cast(value, pa.decimal256(20, 0)), target)
+    if pa.types.is_decimal(source) and pa.types.is_floating(target):
+        return _nearest_float(value, target)
     # Integers beyond 2^53 round when compared with floating-point numbers, as in Spark.
     return pc.cast(value, target, safe=False)
 
@@ -115,8 +122,11 @@ def arithmetic(operator: ArithmeticOperator, left: Operand, right: Operand) -> O
         left, right = (_exact_decimal(side) for side in (left, right))
     else:
         left, right = unify(left, right)
+        if pa.types.is_decimal128(left.type) and left.type.precision == _MOST_DIGITS_128:
+            # Arrow gives a sum a digit more, whatever the values are.
+            left, right = (_exact_decimal(side) for side in (left, right))
     if pa.types.is_null(left.type):
-        return pc.cast(_nulls(left, right), pa.int32())
+        return pc.cast(_nulls(left, right), _OF_NULLS.get(operator, pa.int32()))
     if operator == ArithmeticOperator.DIVIDE:
         left, right = (convert(side, pa.float64()) for side in (left, right))
     if operator in (ArithmeticOperator.DIVIDE, ArithmeticOperator.MODULO):
@@ -154,23 +164,31 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
             return pc.cast(value, target)
         if types.is_string(source):
             trimmed = pc.utf8_trim_whitespace(value)
+            if types.is_integer(target):
+                _require_decimal_digits(trimmed)
             return pc.cast(pc.utf8_lower(trimmed) if types.is_boolean(target) else trimmed, target)
         if types.is_boolean(target):
-            return pc.not_equal(value, pc.cast(pa.scalar(0), source))
+            return pc.not_equal(value, convert(pa.scalar(0), source))
         if types.is_boolean(source) and not types.is_string(target):
             return convert(pc.cast(value, pa.int32()), target)
         if types.is_floating(source) and types.is_integer(target):
             return pc.cast(pc.trunc(value), target)
         if types.is_floating(source) and types.is_decimal(target):
-            return pc.cast(pc.round(value, target.scale, "half_towards_infinity"), target)
+            return _shortest_decimal(value, target)
         if types.is_decimal(source) and types.is_integer(target):
             return pc.cast(pc.trunc(value), target)
         if types.is_decimal(source) and types.is_decimal(target) and target.scale < source.scale:
-            return pc.cast(pc.round(value, target.scale, "half_towards_infinity"), target)
-        if types.is_integer(source) and types.is_decimal(target):
+            # Rounded up, 9.99 has a digit more than its own type holds.
+            wider = pc.cast(value, pa.decimal256(source.precision + 1, source.scale))
+            return pc.cast(pc.round(wider, target.scale, "half_towards_infinity"), target)
+        if types.is_decimal(target) and types.is_integer(source):
             return convert(value, target)
+        if types.is_decimal(source) and types.is_floating(target):
+            return _nearest_float(value, target)
         if types.is_timestamp(source) and types.is_timestamp(target):
             return convert(value, target)
+        if types.is_decimal(source) and types.is_string(target):
+            return _written_out(value)
         return pc.cast(value, target, safe=not types.is_floating(target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ExpressionError(
@@ -178,6 +196,22 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
             cause=str(error),
             fix="Filter such rows out first, or cast to another type",
         ) from error
+
+
+def _require_decimal_digits(texts: Operand) -> None:
+    """Arrow reads 0x10 as 16."""
+    if pc.any(pc.match_substring_regex(texts, "[xX]")).as_py():
+        raise pa.ArrowInvalid("a text is no whole number in decimal digits")
+
+
+def _written_out(value: Operand) -> Operand:
+    """Decimals with all of their digits, as Spark writes them; Arrow gives 0E-10."""
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(None if value.as_py() is None else f"{value.as_py():f}", pa.string())
+    encoded = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    encoded = encoded.dictionary_encode()
+    texts = [None if one is None else f"{one:f}" for one in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _is_number(data_type: pa.DataType) -> bool:
@@ -201,6 +235,32 @@ def _exact_decimal(value: Operand) -> Operand:
     if pa.types.is_integer(value.type):
         return pc.cast(value, pa.decimal256(20, 0))
     return pc.cast(value, pa.decimal256(value.type.precision, value.type.scale))
+
+
+def _nearest_float(value: Operand, target: pa.DataType) -> Operand:
+    """Decimals as floating-point numbers; Arrow's own cast is off by one digit for some, such as 0.0319."""
+    return pc.cast(pc.cast(value, pa.string()), target)
+
+
+def _shortest_decimal(value: Operand, target: pa.DataType) -> Operand:
+    """Floating-point numbers as decimals, rounded from the fewest digits that name each, as Spark does.
+
+    Arrow's own cast takes all the digits that a double has: of 0.1 those are 0.1000000000000000055...
+    """
+    wide = _as_array(pc.cast(value, pa.float64()))
+    if pc.any(pc.invert(pc.is_finite(wide))).as_py():
+        raise pa.ArrowInvalid("NaN and the infinities are no decimals")
+    unit = Decimal(1).scaleb(-target.scale)
+    numbers = [
+        None if number is None else Decimal(repr(number)).quantize(unit, context=_ALL_DIGITS)
+        for number in wide.to_pylist()
+    ]
+    found = pa.array(numbers, target)
+    return found[0] if isinstance(value, pa.Scalar) else found
+
+
+def _as_array(value: Operand) -> Operand:
+    return pa.repeat(value, 1) if isinstance(value, pa.Scalar) else value
 
 
 def _compare_with_null(operator: ComparisonOperator, left: Operand, right: Operand) -> Operand:

@@ -124,7 +124,7 @@ def _evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operan
         case In(operand, values):
             return _is_in(_evaluate(operand, data), values)
         case Like(operand, pattern):
-            return pc.match_substring_regex(as_string(_evaluate(operand, data)), like_regex(pattern))
+            return _like(_evaluate(operand, data), pattern)
         case Cast(operand, data_type):
             return cast_value(_evaluate(operand, data), type_to_arrow(data_type))
         case Arithmetic():
@@ -133,6 +133,17 @@ def _evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operan
             )
         case Call(name, arguments):
             return _call(name, [_evaluate(argument, data) for argument in arguments])
+
+
+def _like(value: Operand, pattern: str) -> Operand:
+    try:
+        return pc.match_substring_regex(as_string(value), like_regex(pattern))
+    except pa.ArrowInvalid as error:
+        raise ExpressionError(
+            f"The pattern of LIKE is too large: it has {len(pattern)} characters.",
+            cause=str(error).split("\n")[0][:200],
+            fix="Shorten it, or use startswith, endswith or contains.",
+        ) from error
 
 
 def _truth(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operand:

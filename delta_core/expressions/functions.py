@@ -13,11 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.expressions import datetime_functions as times
 from delta_core.expressions.literals import DATETIMES, FLOATING, is_numeric
+from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
+    BYTE,
+    DATE,
     INTEGER,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -40,6 +45,8 @@ class Function:
             for messages.
         result: the type of the result, from the arguments' types.
         run: the result, from evaluated arguments.
+        constants: positions of arguments that must be constants.
+        choices: whether a constant string is one that the function knows, and what those are.
     """
 
     min_arguments: int
@@ -47,6 +54,8 @@ class Function:
     accepts: tuple[tuple[str, Callable[[DataType], bool]], ...]
     result: Callable[[Sequence[DataType]], DataType]
     run: Callable[[Sequence[Operand]], Operand]
+    constants: frozenset[int] = frozenset()
+    choices: tuple[Callable[[str], bool], str] | None = None
 
 
 def _is(*types: DataType) -> Callable[[DataType], bool]:
@@ -57,6 +66,7 @@ _TEXT = ("a string", _is(STRING))
 _INT = ("an integer", _is(INTEGER))
 _NUMBER = ("a number", lambda t: is_numeric(t) or t == VOID)
 _FLOAT = ("a floating-point number", lambda t: t in FLOATING or t == VOID)
+_DAYS = ("a number of days", _is(INTEGER, SHORT, BYTE))
 _DATE_OR_TIME = ("a date or timestamp", lambda t: t in DATETIMES or t == VOID)
 _TIME = ("a timestamp", _is(TIMESTAMP, TIMESTAMP_NTZ))
 _TEXT_OR_BINARY = ("a string or binary", _is(STRING, BINARY))
@@ -89,7 +99,7 @@ def _search(run: Callable[[Operand, str], Operand]) -> Function:
         value, pattern = (as_string(argument) for argument in arguments)
         if isinstance(pattern, pa.Scalar):
             if not pattern.is_valid:
-                return pc.and_kleene(pc.is_null(value), pa.scalar(None, pa.bool_()))
+                return pc.if_else(pc.is_null(value), _null(BOOLEAN), _null(BOOLEAN))
             return run(value, pattern.as_py())
         texts, patterns = _as_lists(value, pattern)
         return pa.array(
@@ -152,6 +162,70 @@ def _concat(arguments: Sequence[Operand]) -> Operand:
     return pc.binary_join_element_wise(*(as_string(a) for a in arguments), "", null_handling="emit_null")
 
 
+def _left(arguments: Sequence[Operand]) -> Operand:
+    text, length = arguments
+    return _substring([text, pa.scalar(1), length])
+
+
+def _right(arguments: Sequence[Operand]) -> Operand:
+    text, length = arguments
+    if not length.is_valid or length.as_py() <= 0:
+        return _left(arguments)
+    return _substring([text, pa.scalar(-length.as_py())])
+
+
+def _dated(
+    run: Callable[..., Operand], result: DataType, *accepts: tuple[str, Callable[[DataType], bool]]
+) -> Function:
+    """A function of dates; a typeless null among the arguments is a null of the result's type."""
+
+    def evaluate(arguments: Sequence[Operand]) -> Operand:
+        if any(pa.types.is_null(argument.type) for argument in arguments):
+            nowhere = next((a for a in arguments if not isinstance(a, pa.Scalar)), arguments[0])
+            return pc.if_else(pc.is_null(nowhere), _null(result), _null(result))
+        return run(*arguments)
+
+    return Function(
+        min_arguments=len(accepts),
+        max_arguments=len(accepts),
+        accepts=accepts,
+        result=lambda _: result,
+        run=evaluate,
+    )
+
+
+def _in_unit(
+    run: Callable[..., Operand], result: DataType, at: int, units: Callable[[str], bool]
+) -> Function:
+    """A function with a constant string that says how, such as a unit or a pattern, at position `at`."""
+    others = ("a date or timestamp", _is(*DATETIMES))
+    accepts = (_TEXT, others) if at == 0 else (others, _TEXT)
+
+    def evaluate(arguments: Sequence[Operand]) -> Operand:
+        value, how = arguments[1 - at], arguments[at].as_py()
+        if pa.types.is_null(value.type):
+            return pc.if_else(pc.is_null(value), _null(result), _null(result))
+        return run(how, value) if at == 0 else run(value, how)
+
+    return Function(
+        min_arguments=2,
+        max_arguments=2,
+        accepts=accepts,
+        result=lambda _: result,
+        run=evaluate,
+        constants=frozenset({at}),
+        choices=(units, _UNITS if result != STRING else _PATTERNS),
+    )
+
+
+def _null(data_type: DataType) -> pa.Scalar:
+    return pa.nulls(1, type_to_arrow(data_type))[0]
+
+
+_UNITS = "year, quarter, month, week, and for date_trunc also day, hour, minute, second"
+_PATTERNS = "yyyy, MM, dd, HH, mm, ss, punctuation and text in single quotes"
+
+
 def _is_nan(arguments: Sequence[Operand]) -> Operand:
     value = arguments[0]
     if pa.types.is_null(value.type):
@@ -167,11 +241,34 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _text(pc.utf8_lower),
     "upper": _text(pc.utf8_upper),
     "trim": _text(_trim),
+    "ltrim": _text(lambda text: pc.utf8_ltrim(text, " ")),
+    "rtrim": _text(lambda text: pc.utf8_rtrim(text, " ")),
     "length": Function(
         min_arguments=1, max_arguments=1, accepts=(_TEXT_OR_BINARY,), result=lambda _: INTEGER, run=_length
     ),
     "substring": Function(
-        min_arguments=2, max_arguments=3, accepts=(_TEXT, _INT), result=lambda _: STRING, run=_substring
+        min_arguments=2,
+        max_arguments=3,
+        accepts=(_TEXT, _INT),
+        result=lambda _: STRING,
+        run=_substring,
+        constants=frozenset({1, 2}),
+    ),
+    "left": Function(
+        min_arguments=2,
+        max_arguments=2,
+        accepts=(_TEXT, _INT),
+        result=lambda _: STRING,
+        run=_left,
+        constants=frozenset({1}),
+    ),
+    "right": Function(
+        min_arguments=2,
+        max_arguments=2,
+        accepts=(_TEXT, _INT),
+        result=lambda _: STRING,
+        run=_right,
+        constants=frozenset({1}),
     ),
     "concat": Function(
         min_arguments=1, max_arguments=None, accepts=(_TEXT,), result=lambda _: STRING, run=_concat
@@ -189,11 +286,22 @@ FUNCTIONS: dict[str, Function] = {
     "isnan": Function(
         min_arguments=1, max_arguments=1, accepts=(_FLOAT,), result=lambda _: BOOLEAN, run=_is_nan
     ),
-    "year": _part(pc.year, _DATE_OR_TIME),
-    "month": _part(pc.month, _DATE_OR_TIME),
-    "day": _part(pc.day, _DATE_OR_TIME),
-    "hour": _part(pc.hour, _TIME),
-    "minute": _part(pc.minute, _TIME),
-    "second": _part(pc.second, _TIME),
+    **{
+        name: _part(run, _TIME if name in ("hour", "minute", "second") else _DATE_OR_TIME)
+        for name, run in times.PARTS.items()
+    },
+    "date_trunc": _in_unit(
+        times.date_trunc, TIMESTAMP, 0, lambda unit: unit.upper() in times.TRUNCATION_UNITS
+    ),
+    "trunc": _in_unit(
+        times.trunc, DATE, 1, lambda unit: times.TRUNCATION_UNITS.get(unit.upper()) in times.DATE_UNITS
+    ),
+    "date_format": _in_unit(
+        times.date_format, STRING, 1, lambda pattern: bool(times.pattern_directives(pattern))
+    ),
+    "date_add": _dated(times.add_days, DATE, _DATE_OR_TIME, _DAYS),
+    "date_sub": _dated(times.subtract_days, DATE, _DATE_OR_TIME, _DAYS),
+    "datediff": _dated(times.days_between, INTEGER, _DATE_OR_TIME, _DATE_OR_TIME),
+    "last_day": _dated(times.last_day, DATE, _DATE_OR_TIME),
 }
 """By lower-case name. `coalesce` is typed and evaluated with the operators, since it unifies types."""

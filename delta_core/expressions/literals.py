@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Literal
 from delta_core.schema.arrow import type_to_arrow
-from delta_core.schema.partition_values import parse_timestamp
+from delta_core.schema.partition_values import parse_timestamp, rescale
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -106,7 +106,7 @@ def literal_scalar(literal: Literal) -> pa.Scalar:
     target = type_to_arrow(data_type)
     value = literal.value
     if isinstance(value, Decimal) and isinstance(data_type, DecimalType):
-        value = value.quantize(Decimal(1).scaleb(-data_type.scale))
+        value = rescale(value, data_type.scale)
     try:
         return pa.scalar(value, type=target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -149,8 +149,10 @@ def _fit_number(literal: Literal, source: DataType, target: DataType) -> Literal
 def _from_text(text: str, target: DataType, context: str) -> object:
     stripped = text.strip()
     try:
-        if target == STRING:
-            return text
+        if "_" in stripped and (
+            target in INTEGRAL_RANGES or target in FLOATING or isinstance(target, DecimalType)
+        ):
+            raise ValueError("Python alone takes 1_000 for a number")
         if target == BINARY:
             return text.encode()
         if target == BOOLEAN and stripped.lower() in ("true", "t", "yes", "y", "1"):

@@ -6,16 +6,17 @@ parameters, or functions beyond the allow-list. The text is data of the user's, 
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, cast
 
 import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from delta_core.errors import ExpressionError, SchemaError
+from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
     And,
     Arithmetic,
@@ -33,29 +34,26 @@ from delta_core.expressions.ast import (
     Not,
     Or,
 )
-from delta_core.expressions.literals import convert_literal
+from delta_core.expressions.intervals import move
+from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
+from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
+from delta_core.expressions.sql_functions import (
+    CAST_NAMES,
+    EXTRACTED_PARTS,
+    FUNCTION_ALIASES,
+    PlainCalls,
+)
+from delta_core.expressions.sql_types import data_type_of
 from delta_core.expressions.typing import resolve, resolve_predicate
-from delta_core.schema.json import type_from_name
 from delta_core.schema.types import (
-    BINARY,
-    BOOLEAN,
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
     DecimalType,
     StructType,
 )
 
 MAX_TEXT_LENGTH = 1 << 20
-MAX_NESTING = 64
 
 _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {
     exp.EQ: ComparisonOperator.EQ,
@@ -73,42 +71,8 @@ _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Div: ArithmeticOperator.DIVIDE,
     exp.Mod: ArithmeticOperator.MODULO,
 }
-_CALLS: dict[type[exp.Expression], str] = {
-    exp.Lower: "lower",
-    exp.Upper: "upper",
-    exp.Trim: "trim",
-    exp.Length: "length",
-    exp.Substring: "substring",
-    exp.StartsWith: "startswith",
-    exp.EndsWith: "endswith",
-    exp.Contains: "contains",
-    exp.Abs: "abs",
-    exp.IsNan: "isnan",
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-    exp.Second: "second",
-}
-_TYPES: dict[exp.DType, DataType] = {
-    exp.DType.TINYINT: BYTE,
-    exp.DType.SMALLINT: SHORT,
-    exp.DType.INT: INTEGER,
-    exp.DType.BIGINT: LONG,
-    exp.DType.FLOAT: FLOAT,
-    exp.DType.DOUBLE: DOUBLE,
-    exp.DType.BOOLEAN: BOOLEAN,
-    exp.DType.TEXT: STRING,
-    exp.DType.VARCHAR: STRING,
-    exp.DType.BINARY: BINARY,
-    exp.DType.DATE: DATE,
-    exp.DType.TIMESTAMP: TIMESTAMP,
-    exp.DType.TIMESTAMPTZ: TIMESTAMP,
-    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
-}
+# Other functions come by their name; these have a syntax of their own.
+_CALLS: dict[type[exp.Expression], str] = {exp.Trim: "trim", exp.Substring: "substring"}
 # Marks that sqlglot leaves on nodes and that carry no meaning here.
 _HARMLESS = frozenset({"safe", "coalesce", "typed", "_type", "quoted"})
 
@@ -142,15 +106,24 @@ def parse(text: str) -> Expression:
     if len(text) > MAX_TEXT_LENGTH:
         _fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
     try:
-        _check_nesting(text)
-        statements = sqlglot.parse(text, dialect="spark")
+        check_nesting(text)
+        statements = sqlglot.parse(text, dialect=PlainCalls)
         if len(statements) != 1 or statements[0] is None:
             _fail(
                 f"{_shown(text)} is not one condition",
                 f"It holds {len([s for s in statements if s is not None])} statements",
                 "Write a single condition, without semicolons",
             )
-        return _convert(cast(exp.Expression, statements[0]))
+        found = _convert(cast(exp.Expression, statements[0]))
+        if levels(found) > MAX_LEVELS:
+            raise RecursionError
+        return found
+    except UnicodeEncodeError as error:
+        _fail(
+            f"{_shown(text)} holds half of a character",
+            str(error),
+            "Write the character whole, or leave it out",
+        )
     except SqlglotError as error:
         _fail(
             f"{_shown(text)} is not valid Spark SQL",
@@ -160,25 +133,9 @@ def parse(text: str) -> Expression:
     except RecursionError:
         _fail(
             "The expression is nested too deeply",
-            f"At most {MAX_NESTING} levels are read",
-            "Use IN lists or fewer parentheses",
+            f"At most {MAX_NESTING} parentheses, or {MAX_LEVELS} operators in a row, are read",
+            "Use IN lists, fewer parentheses or shorter sums",
         )
-
-
-def _check_nesting(text: str) -> None:
-    """Refuse deep nesting before the recursive parser sees it."""
-    depth = prefix = 0
-    opening = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
-    closing = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
-    prefixes = (TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS)
-    for token in sqlglot.tokenize(text, read="spark"):
-        if token.token_type in opening:
-            depth += 1
-        elif token.token_type in closing:
-            depth -= 1
-        prefix = prefix + 1 if token.token_type in prefixes else 0
-        if depth > MAX_NESTING or prefix > MAX_NESTING:
-            raise RecursionError
 
 
 def _convert(node: exp.Expression) -> Expression:
@@ -249,8 +206,9 @@ def _number(text: str) -> int | float | Decimal:
 
 def _neg(node: exp.Expression) -> Expression:
     operand = _convert(node.this)
-    if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
-        return Literal(-operand.value)
+    value = operand.value if isinstance(operand, Literal) else None
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return Literal(-value)
     return Arithmetic(ArithmeticOperator.SUBTRACT, Literal(0), operand)
 
 
@@ -287,13 +245,22 @@ def _in(node: exp.Expression) -> Expression:
 def _like(node: exp.Expression) -> Expression:
     _only(node, "this", "expression", "negate")
     pattern = node.expression
+    if isinstance(pattern, exp.Any | exp.All):
+        inner = pattern.this
+        patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner.this]
+        likes = tuple(_like(exp.Like(this=node.this, expression=one)) for one in patterns)
+        combined: Expression = Or(likes) if isinstance(pattern, exp.Any) else And(likes)
+        return combined if len(likes) > 1 else likes[0]
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
         _fail(
             "LIKE needs a constant pattern",
             f"{_shown(pattern.sql('spark'))} is none",
             "Write the pattern as a string",
         )
-    like: Expression = Like(_convert(node.this), str(pattern.this))
+    operand, text = _convert(node.this), str(pattern.this)
+    if isinstance(node, exp.ILike):
+        operand, text = Call("lower", (operand,)), text.lower()
+    like: Expression = Like(operand, text)
     return Not(like) if node.args.get("negate") else like
 
 
@@ -321,37 +288,21 @@ def _cast(node: exp.Expression) -> Expression:
             "Use CAST, or filter such rows out first",
         )
     _only(node, "this", "to")
-    target = _data_type(node.args["to"])
+    target = data_type_of(node.args["to"])
     operand = _convert(node.this)
     if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
         # Suffixed numbers (5L, 1.5D) arrive as casts of constants.
+        number = int(operand.value) if isinstance(operand.value, bool) else operand.value
         if target in (FLOAT, DOUBLE):
-            return Literal(float(operand.value), target)
-        if isinstance(operand.value, int) and target in (BYTE, SHORT, INTEGER, LONG):
-            return Literal(operand.value, target)
-        if isinstance(operand.value, int) and isinstance(target, DecimalType):
-            return convert_literal(Literal(str(operand.value)), target, f"CAST(... AS {target})")
+            return Literal(float(number), target)
+        if isinstance(number, int) and target in INTEGRAL_RANGES:
+            return Literal(number, target)
+        if isinstance(number, int) and isinstance(target, DecimalType):
+            return convert_literal(Literal(str(number)), target, f"CAST(... AS {target})")
     if isinstance(operand, Literal) and (operand.value is None or isinstance(operand.value, str)):
         # Typed constants, such as DATE '2013-01-31': converted once, here.
         return convert_literal(operand, target, f"CAST(... AS {target})")
     return Cast(operand, target)
-
-
-def _data_type(node: Any) -> DataType:
-    if isinstance(node, exp.DataType):
-        known = _TYPES.get(node.this)
-        if known is not None:
-            return known
-        if node.this == exp.DType.DECIMAL:
-            parameters = [str(parameter.this) for parameter in node.expressions]
-            name = {0: "decimal(10,0)", 1: f"decimal({parameters[0]},0)" if parameters else ""}.get(
-                len(parameters), f"decimal({','.join(parameters)})"
-            )
-            try:
-                return type_from_name(name)
-            except SchemaError as error:
-                _fail(f"{name} is not a type", error.cause, "Use a precision of at most 38")
-    _fail(f"The type {node} is not known here", "Only primitive types can be cast to", "Cast to another type")
 
 
 def _call(node: exp.Expression, name: str) -> Expression:
@@ -362,23 +313,16 @@ def _call(node: exp.Expression, name: str) -> Expression:
         if key not in ("this", "expression", "expressions", "start", "length"):
             _refuse(node)
         arguments.extend(value if isinstance(value, list) else [value])
-    converted = tuple(
-        _convert(argument.this if isinstance(argument, exp.TsOrDsToDate) else argument)
-        if name in ("year", "month", "day")
-        else _convert(argument)
-        for argument in arguments
+    return Call(name, tuple(_convert(argument) for argument in arguments))
+
+
+def _side_by_side(_: exp.Expression) -> NoReturn:
+    # Calls of concat stay calls (`PlainCalls`), so nothing else comes as this node.
+    _fail(
+        "Two string constants stand side by side",
+        "'it''s' means different strings in different versions of Spark",
+        r"Escape the quote with a backslash: 'it\'s'",
     )
-    return Call(name, converted)
-
-
-def _concat(node: exp.Expression) -> Expression:
-    if not node.args.get("safe"):
-        _fail(
-            "Two string constants stand side by side",
-            "'it''s' means different strings in different versions of Spark",
-            r"Escape the quote with a backslash: 'it\'s'",
-        )
-    return Call("concat", tuple(_convert(argument) for argument in node.expressions))
 
 
 def _coalesce(node: exp.Expression) -> Expression:
@@ -388,9 +332,68 @@ def _coalesce(node: exp.Expression) -> Expression:
 def _anonymous(node: exp.Expression) -> Expression:
     name = str(node.this).lower()
     arguments = tuple(_convert(argument) for argument in node.expressions)
-    if name in ("isnull", "isnotnull") and len(arguments) == 1:
-        return IsNull(arguments[0]) if name == "isnull" else Not(IsNull(arguments[0]))
-    return Call(name, arguments)
+    match name, arguments:
+        case "isnull", (operand,):
+            return IsNull(operand)
+        case "isnotnull", (operand,):
+            return Not(IsNull(operand))
+        case "equal_null", (left, right):
+            return Comparison(ComparisonOperator.EQ_NULL_SAFE, left, right)
+        case "date_part", (Literal(str() as part), operand):
+            return _part_of(part, operand)
+        case _, (operand,) if name in CAST_NAMES:
+            return Cast(operand, CAST_NAMES[name])
+    return Call(FUNCTION_ALIASES.get(name, name), arguments)
+
+
+def _extract(node: exp.Expression) -> Expression:
+    _only(node, "this", "expression")
+    return _part_of(str(node.this.this), _convert(node.expression))
+
+
+def _part_of(part: str, operand: Expression) -> Expression:
+    name = EXTRACTED_PARTS.get(part.upper())
+    if name is None:
+        _fail(
+            f"{part} cannot be extracted from a time",
+            f"Known are {', '.join(sorted(EXTRACTED_PARTS))}",
+            "Use one of these",
+        )
+    return Call(name, (operand,))
+
+
+def _sum(node: exp.Expression) -> Expression:
+    _only(node, "this", "expression")
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
+        left, right = right, left
+    if isinstance(right, exp.Interval):
+        return _moved(_convert(left), right, -1 if isinstance(node, exp.Sub) else 1)
+    return Arithmetic(_ARITHMETIC[type(node)], _convert(left), _convert(right))
+
+
+def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
+    if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
+        _fail(
+            f"{_shown(interval.sql('spark'))} is not added to a constant",
+            "Intervals move constants that are dates or timestamps",
+            "Move the constant on the other side of the comparison, or use date_add(column, days)",
+        )
+    try:
+        written = interval.this
+        if isinstance(written, exp.Neg):
+            written, sign = written.this, -sign
+        if not isinstance(written, exp.Literal):
+            raise ValueError("no whole number")
+        count = int(str(written.this))
+        moved = move(start.value, sign * count, str(interval.args["unit"].this).upper().removesuffix("S"))
+    except (ValueError, OverflowError, AttributeError, KeyError):
+        _fail(
+            f"{_shown(interval.sql('spark'))} is not understood here",
+            "An interval is one whole number of one unit, from microseconds to years",
+            "Write several intervals one after the other",
+        )
+    return Literal(moved)
 
 
 def _to_date(node: exp.Expression) -> Expression:
@@ -428,11 +431,15 @@ _CONVERTERS: dict[type[exp.Expression], Callable[[Any], Expression]] = {
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
+    exp.ILike: _like,
+    exp.Add: _sum,
+    exp.Sub: _sum,
+    exp.Extract: _extract,
     exp.Escape: _escape,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Coalesce: _coalesce,
-    exp.Concat: _concat,
+    exp.Concat: _side_by_side,
     exp.DPipe: _pipes,
     exp.NullSafeNEQ: _not_distinct,
     exp.TsOrDsToDate: _to_date,

@@ -138,4 +138,4 @@ def _literal(literal: Literal) -> str:
 def _decimal_name(value: Decimal, kind: DecimalType | None) -> str:
     if kind is not None:
         return spark_type(kind)
-    return f"DECIMAL({max(len(value.as_tuple().digits), 1)},0)"
+    return f"DECIMAL({len(format(value, 'f').lstrip('-'))},0)"

@@ -39,6 +39,7 @@ from delta_core.schema.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     STRING,
     VARIANT,
@@ -50,6 +51,7 @@ from delta_core.schema.types import (
     StructType,
 )
 
+_DAYS_LATER = {ArithmeticOperator.ADD: "date_add", ArithmeticOperator.SUBTRACT: "date_sub"}
 _INTEGRAL_ORDER = list(INTEGRAL_RANGES)
 _NESTED = (StructType, ArrayType, MapType)
 
@@ -134,6 +136,17 @@ def _resolve(expression: Expression, schema: StructType) -> tuple[Expression, Da
             return Column(names), data_type
         case Literal():
             data_type = literal_type(expression)
+            limit = INTEGRAL_RANGES.get(data_type)
+            if (
+                limit is not None
+                and isinstance(expression.value, int)
+                and expression.value not in range(-limit, limit)
+            ):
+                _fail(
+                    f"{expression.value} is not a value of type {data_type}",
+                    f"Those are from {-limit} to {limit - 1}",
+                    "Use another number, or a wider type",
+                )
             return Literal(expression.value, data_type), data_type
         case Comparison():
             left, right = _pair(expression, expression.left, expression.right, schema)
@@ -254,6 +267,13 @@ def _resolve_arithmetic(expression: Arithmetic, schema: StructType) -> tuple[Exp
     left, left_type = _resolve(expression.left, schema)
     right, right_type = _resolve(expression.right, schema)
     operator = expression.operator
+    days = _DAYS_LATER.get(operator)
+    if days and DATE in (left_type, right_type):
+        # A number of days later or earlier; only addition takes its sides in either order.
+        if right_type == DATE and operator == ArithmeticOperator.ADD:
+            left, right, left_type, right_type = right, left, right_type, left_type
+        if left_type == DATE and right_type in INTEGRAL_RANGES:
+            return _resolve_call(Call(days, (left, right)), schema)
     for side, data_type in ((expression.left, left_type), (expression.right, right_type)):
         if not is_numeric(data_type) and data_type != VOID:
             _fail(
@@ -310,12 +330,21 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
                 f"{to_spark_sql(expression.arguments[index])} has type {data_type}",
                 "Cast it, or use another column",
             )
-    if name == "substring" and not all(isinstance(a, Literal) for a, _ in resolved[1:]):
-        _fail(
-            "The positions of substring must be constants",
-            f"{to_spark_sql(expression)} computes them",
-            "Use numbers",
-        )
+    for index, (argument, _) in enumerate(resolved):
+        if index not in function.constants:
+            continue
+        if not isinstance(argument, Literal):
+            _fail(
+                f"Argument {index + 1} of {name} must be a constant",
+                f"{to_spark_sql(expression)} computes it",
+                "Write it as a constant",
+            )
+        if function.choices and not (isinstance(argument.value, str) and function.choices[0](argument.value)):
+            _fail(
+                f"{name} does not know {to_spark_sql(argument)}",
+                f"It knows {function.choices[1]}",
+                "Use one of these",
+            )
     types = [data_type for _, data_type in resolved]
     return Call(name, tuple(argument for argument, _ in resolved)), function.result(types)
 
@@ -327,6 +356,9 @@ def _resolve_coalesce(
         _fail("coalesce needs an argument", "It has none", "Give it at least one")
     result = next((t for a, t in resolved if not isinstance(a, Literal) and t != VOID), None)
     result = result or next((t for _, t in resolved if t != VOID), VOID)
+    if result == FLOAT and any(t not in (FLOAT, VOID, STRING) for _, t in resolved):
+        # Every other number is read as a double beside it.
+        result = DOUBLE
     arguments: list[Expression] = []
     for argument, data_type in resolved:
         if isinstance(argument, Literal):

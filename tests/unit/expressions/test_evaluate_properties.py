@@ -9,7 +9,8 @@ from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.schema.arrow import from_arrow
-from tests.unit.expressions.predicates import PREDICATES, SCHEMA, duckdb_sql, reference, rows, table_of
+from tests.support.reference_predicates import reference
+from tests.unit.expressions.predicates import PREDICATES, SCHEMA, duckdb_sql, rows, table_of
 
 DELTA_SCHEMA = from_arrow(SCHEMA)
 

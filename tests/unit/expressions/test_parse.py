@@ -182,7 +182,7 @@ def test_meaning_and_rendering(text, expected):
         ("s like s", "constant pattern"),
         ("length(a) = 1", "must be a string"),
         ("hour(d) = 1", "must be a timestamp"),
-        ("substring(s, a) = 'x'", "must be constants"),
+        ("substring(s, a) = 'x'", "must be a constant"),
         ("coalesce(a, s) = 1", "mixes types"),
         ("cast(st as string) = 'x'", "cannot be cast"),
         ("cast(a as decimal(50,0)) = 1", "not a type"),
