@@ -21,6 +21,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     AmbiguousWriteError,
     DeltaError,
+    InvalidUriError,
     NameBlockedError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -30,7 +31,8 @@ from delta_core.errors import (
     UnsafeStoreError,
 )
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.storage.uri import canonical_table_uri, local_path_of_uri
+from delta_core.storage.store_path import plain_parts
+from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 TEMPORARY_PREFIX = ".tmp-"
 
@@ -45,6 +47,8 @@ class LocalLogStore:
 
     def __init__(self, root: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._uri = canonical_table_uri(root)
+        if uri_scheme(self._uri) != "file":
+            raise InvalidUriError(f"{self._uri!r} is not on this machine.", fix="Open it with open_store.")
         self._root = local_path_of_uri(self._uri)
         self.clock = clock
 
@@ -65,6 +69,11 @@ class LocalLogStore:
     def consistent_listing(self) -> bool:
         """A local directory shows what was written before the listing began."""
         return True
+
+    @property
+    def remote(self) -> bool:
+        """The operating system's cache is the only round trip."""
+        return False
 
     # ------------------------------------------------------------ reads
 
@@ -136,7 +145,13 @@ class LocalLogStore:
         try:
             return pa.OSFile(str(target), "rb")
         except OSError as error:
+            if os.path.isdir(target):
+                raise _not_found(path) from error
             raise _translated(error, path, "open") from error
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        """As `open_input`: nothing is gained by reading ahead."""
+        return self.open_input(path)
 
     # ------------------------------------------------------------ writes
 
@@ -248,14 +263,7 @@ class LocalLogStore:
     # ------------------------------------------------------------ helpers
 
     def _parts(self, path: str) -> list[str]:
-        parts = path.split("/")
-        if path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in parts):
-            raise PathEscapeError(
-                f"The store path {path!r} is not a plain path below the root {self._uri!r}.",
-                cause="It is empty, absolute, or has an empty, '.' or '..' part.",
-                fix="Resolve paths of the log with resolve_data_path.",
-            )
-        return parts
+        return plain_parts(path, root_uri=self._uri)
 
     def _resolve(self, path: str, *, directory: bool = False) -> Path:
         if directory and path == "":
@@ -286,7 +294,7 @@ class LocalLogStore:
         try:
             os.link(temporary, target)
         except FileExistsError as error:
-            if _linked_twice(temporary):
+            if _is_linked(temporary, target):
                 return
             if _is_blocked(target):
                 raise NameBlockedError(
@@ -297,7 +305,7 @@ class LocalLogStore:
             raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.") from error
         except OSError as error:
             # Over NFS the answer can be lost although the link was made.
-            if _linked_twice(temporary):
+            if _is_linked(temporary, target):
                 return
             if error.errno in _NO_HARD_LINKS:
                 raise UnsafeStoreError(
@@ -321,9 +329,10 @@ class LocalLogStore:
             raise _translated(error, path, "write") from error
 
 
-def _linked_twice(temporary: Path) -> bool:
+def _is_linked(temporary: Path, target: Path) -> bool:
+    """Whether the name is one of our own file. Counting its links is not enough: backups make links, too."""
     try:
-        return os.stat(temporary).st_nlink == 2
+        return os.path.samestat(os.lstat(temporary), os.lstat(target))
     except OSError:
         return False
 
@@ -380,11 +389,9 @@ def _not_found(path: str) -> ObjectNotFoundError:
 
 
 def _translated(error: OSError, path: str, verb: str) -> StorageError:
-    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)) and verb in (
-        "read",
-        "inspect",
-        "open",
-    ):
+    # No file has a name that is too long to be one.
+    missing = isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
+    if (missing or error.errno == errno.ENAMETOOLONG) and verb in ("read", "inspect", "open"):
         return _not_found(path)
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return StorePermissionError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,17 +17,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectInfo:
-    """One object: its path relative to the table root, size in bytes, and the store's write time."""
+    """One object: its path relative to the table root, size in bytes, and the store's write time.
+
+    Attributes:
+        etag: what the store calls this content of the object; None where it has no such name. Not compared:
+            stores spell it differently in a listing and in an answer about one object.
+    """
 
     path: str
     size_bytes: int
     modified_ms: int
+    etag: str | None = field(default=None, compare=False)
 
 
 class LogStore(Protocol):
     """Objects below one table root.
 
-    Guarantees every implementation gives (checked by the contract suite in `tests/contract`):
+    Guarantees every implementation gives (checked by the contract suite in `delta_core.testing`):
     an object appears whole or not at all; of any number of concurrent `put_if_absent` calls for one
     path exactly one returns normally; what a call has written survives a crash once it has returned.
     """
@@ -42,8 +48,17 @@ class LogStore(Protocol):
         """True when a listing shows every object whose write returned before the listing began."""
         ...
 
+    @property
+    def remote(self) -> bool:
+        """True when each request costs a round trip.
+
+        Then what is known to be needed is asked for side by side, log objects are fetched whole, and a cache
+        of them pays.
+        """
+        ...
+
     def read(self, path: str) -> bytes:
-        """The whole object. Raises ObjectNotFoundError. One request."""
+        """The whole object as it is now. Raises ObjectNotFoundError. One request."""
         ...
 
     def head(self, path: str) -> ObjectInfo:
@@ -85,6 +100,13 @@ class LogStore(Protocol):
         """A seekable reader. Raises ObjectNotFoundError."""
         ...
 
+    def open_whole(self, path: str) -> pa.NativeFile:
+        """A seekable reader of an object that will be read nearly whole.
+
+        At most one request, made now, however it is read. Raises ObjectNotFoundError.
+        """
+        ...
+
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """A writer whose object appears, durable, when the context ends normally; not if it raises."""
         ...
@@ -96,3 +118,14 @@ class LogStore(Protocol):
         as in object stores. Raises ObjectNotFoundError when one is gone.
         """
         ...
+
+
+def read_immutable(store: LogStore, path: str) -> bytes:
+    """The whole of an object that is never replaced: from a cache if the store has one.
+
+    Not for a commit that decides who won: see `LogStore.read`. Raises ObjectNotFoundError.
+    """
+    if not store.remote:
+        return store.read(path)
+    with store.open_whole(path) as source:
+        return bytes(source.read())

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import InvalidUriError
+from delta_core.storage.cached import with_shared_cache
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import uri_scheme
@@ -24,7 +28,32 @@ def _open_local(uri: str, storage_options: Mapping[str, str], clock: Clock) -> L
     return LocalLogStore(uri, clock=clock)
 
 
-_OPENERS: dict[str | None, StoreOpener] = {None: _open_local, "file": _open_local}
+def _lazily(module: str, name: str) -> StoreOpener:
+    """The opener of a module that is imported, with the service's client, when it is first needed."""
+
+    def open_it(uri: str, storage_options: Mapping[str, str], clock: Clock) -> LogStore:
+        opener: StoreOpener = getattr(import_module(module), name)
+        return opener(uri, storage_options, clock)
+
+    return open_it
+
+
+_S3 = _lazily("delta_core.storage.s3_dynamodb", "open_s3_or_dynamodb")
+_GCS = _lazily("delta_core.storage.gcs", "open_gcs")
+_AZURE = _lazily("delta_core.storage.azure", "open_azure")
+_WEBHDFS = _lazily("delta_core.storage.webhdfs", "open_webhdfs")
+
+_OPENERS: dict[str | None, StoreOpener] = {
+    None: _open_local,
+    "file": _open_local,
+    **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
+    "gs": _GCS,
+    **dict.fromkeys(("az", "azure", "abfs", "abfss"), _AZURE),
+    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs"), _WEBHDFS),
+}
+
+ENTRY_POINT_GROUP = "deltaward.log_stores"
+"""Other packages add stores: the entry point's name is the scheme, its object a `StoreOpener`."""
 
 
 def open_store(
@@ -35,20 +64,28 @@ def open_store(
 ) -> LogStore:
     """The store rooted at a table's URI. Makes no request; the table need not exist.
 
+    A remote one keeps immutable log objects on the local disk: see `with_shared_cache`.
+
     Raises:
-        InvalidUriError: no store serves the URI's scheme.
+        InvalidUriError: no store serves the URI's scheme, or it is not one of a table.
+        ConfigurationError: a storage option is not known, or a package that the store needs is missing.
     """
     text = os.fspath(uri)
     scheme = uri_scheme(text)
-    opener = _OPENERS.get(scheme)
+    opener = _OPENERS.get(scheme) or _installed_openers().get(scheme)
     if opener is None:
-        supported = ", ".join(sorted(name for name in _OPENERS if name))
+        supported = ", ".join(sorted(name for name in (*_OPENERS, *_installed_openers()) if name))
         raise InvalidUriError(
-            f"The URI {text!r} has the scheme {scheme!r}, for which there is no store.",
+            f"The URI has the scheme {scheme!r}, for which there is no store.",
             cause=f"Supported are plain local paths and the schemes: {supported}.",
-            fix="Pass a local path or a file: URI.",
+            fix="Pass one of those, or install the package that has the store.",
         )
-    return opener(text, storage_options or {}, clock)
+    return with_shared_cache(opener(text, storage_options or {}, clock))
+
+
+@cache
+def _installed_openers() -> Mapping[str | None, StoreOpener]:
+    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def local_root(store: LogStore) -> Path | None:

@@ -2,7 +2,7 @@
 
 Paths in the log come from whoever could write to the table, so they are hostile until resolved: they
 are decoded exactly once and must stay below the table root (PROTOCOL.md, "Add File and Remove File":
-`path` is a URI as specified by RFC 2396).
+`path` is a URI as specified by RFC 2396), or of another that the reader allows.
 """
 
 from __future__ import annotations
@@ -10,13 +10,20 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from delta_core.errors import InvalidUriError, PathEscapeError
+from delta_core.storage.remote_uri import REMOTE_SCHEMES, parse_remote_uri, path_below
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):/")
 _URI_SAFE = "/=:@!$&'()*+,;~-._"
+
+MAX_PATH_CHARACTERS = 1 << 15
+"""Longer than any store's names; resolving a path takes time with the square of its length."""
+
+_SHOWN_CHARACTERS = 300
 
 
 def uri_scheme(uri: str) -> str | None:
@@ -26,10 +33,10 @@ def uri_scheme(uri: str) -> str | None:
 
 
 def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
-    """The one spelling of a table's URI: `file:///abs/path`, links resolved, no trailing slash.
+    """The one spelling of a table's URI: `file:///abs/path`, `s3://bucket/path`; no trailing slash.
 
-    A plain path is taken literally; a `file:` URI is percent-decoded once. The result is percent-encoded
-    and is its own canonical form. The path need not exist.
+    A plain path is taken literally; a URI is percent-decoded once. Local links are resolved, and `s3a:` is
+    `s3:`. The result is percent-encoded and is its own canonical form. The path need not exist.
 
     Raises:
         InvalidUriError: empty, contains NUL, names a remote host, or is of a scheme without a store.
@@ -37,6 +44,8 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     text = os.fspath(uri)
     if not text:
         raise InvalidUriError("The table URI is empty.", fix="Pass a path or a file: URI.")
+    if len(text) > MAX_PATH_CHARACTERS:
+        raise InvalidUriError(f"The table URI has {len(text)} characters.", fix="Pass a path or a file: URI.")
     if "\0" in text:
         raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")
     scheme = uri_scheme(text)
@@ -44,11 +53,13 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
         path = text
     elif scheme == "file":
         path = _path_of_file_uri(text)
+    elif scheme in REMOTE_SCHEMES or text.startswith(f"{scheme}://"):
+        return str(parse_remote_uri(text))
     else:
         raise InvalidUriError(
-            f"The URI {text!r} has the scheme {scheme!r}, for which there is no store.",
-            cause="Supported are local paths and file: URIs.",
-            fix="Pass a local path or a file: URI.",
+            f"The URI has the scheme {scheme!r}, for which there is no store.",
+            cause="Supported are local paths, file: URIs, and URIs of stores such as s3://bucket/path.",
+            fix="Pass one of those.",
         )
     return "file://" + quote(os.path.realpath(path), safe=_URI_SAFE)
 
@@ -66,11 +77,14 @@ def encode_data_path(path: str) -> str:
 def canonical_log_path(raw_log_path: str) -> str:
     """What two spellings of one file in the log have in common: for comparing, not for opening.
 
-    Percent-escapes are decoded, and `file:/x`, `file:///x` and `/x` are one file.
+    Percent-escapes are decoded; `file:/x`, `file:///x` and `/x` are one file, and so are `s3a://b/x` and
+    `s3://b/x`.
     """
     text = unquote(raw_log_path) if "%" in raw_log_path else raw_log_path
     if text.startswith("file:/"):
         return "/" + text[len("file:") :].lstrip("/")
+    if text.startswith(("s3a://", "s3n://")):
+        return "s3://" + text[len("s3a://") :]
     return text
 
 
@@ -84,7 +98,11 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
     Raises:
         PathEscapeError: the path leaves the table root, or is of another store.
     """
+    if len(raw_log_path) > MAX_PATH_CHARACTERS:
+        raise _escape(raw_log_path, root_uri, "it is longer than any name in a store")
     scheme = uri_scheme(raw_log_path)
+    if uri_scheme(root_uri) != "file":
+        return _below_remote_root(raw_log_path, root_uri)
     if scheme not in (None, "file"):
         raise _escape(raw_log_path, root_uri, f"it belongs to the scheme {scheme!r}")
     decoded = unquote(raw_log_path)
@@ -92,12 +110,80 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
         raise _escape(raw_log_path, root_uri, "it contains a NUL character")
     if scheme == "file" or decoded.startswith("/"):
         return _relative_to_root(raw_log_path, root_uri, is_uri=scheme == "file")
+    return _plain(raw_log_path, decoded, root_uri)
+
+
+def _below_remote_root(raw_log_path: str, root_uri: str) -> str:
+    if uri_scheme(raw_log_path) is not None:
+        path = path_below(raw_log_path, root_uri=root_uri)
+        if path is None:
+            raise _escape(raw_log_path, root_uri, "it is absolute and not below the root")
+        return path
+    decoded = unquote(raw_log_path)
+    if "\0" in decoded:
+        raise _escape(raw_log_path, root_uri, "it contains a NUL character")
+    if decoded.startswith("/"):
+        raise _escape(raw_log_path, root_uri, "it is absolute and names no store")
+    return _plain(raw_log_path, decoded, root_uri)
+
+
+def _plain(raw_log_path: str, decoded: str, root_uri: str) -> str:
     if ".." in decoded.replace("\\", "/").split("/"):
         raise _escape(raw_log_path, root_uri, "it contains '..'")
     normal = posixpath.normpath(decoded)
     if normal in (".", ""):
         raise _escape(raw_log_path, root_uri, "it names the table root itself")
     return normal
+
+
+def resolve_data_location(
+    raw_log_path: str, *, root_uri: str, allowed_root_uris: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The root and the store path (decoded, relative to that root) of a path in the log.
+
+    Args:
+        raw_log_path: as for `resolve_data_path`.
+        root_uri: the table's canonical URI.
+        allowed_root_uris: canonical URIs of other roots below which absolute paths may lead. Links are
+            resolved before they are compared.
+
+    Raises:
+        PathEscapeError: the path is below none of the roots.
+    """
+    try:
+        return root_uri, resolve_data_path(raw_log_path, root_uri=root_uri)
+    except PathEscapeError:
+        for allowed in allowed_root_uris:
+            below = path_below(raw_log_path, root_uri=allowed) if uri_scheme(allowed) != "file" else None
+            if below is not None:
+                return allowed, below
+        path = _absolute_path(raw_log_path)
+        if path is None:
+            raise
+        real = os.path.realpath(path)
+        for allowed in allowed_root_uris:
+            root = str(local_path_of_uri(allowed)).rstrip("/") if uri_scheme(allowed) == "file" else None
+            if root is not None and real.startswith(root + "/"):
+                return allowed, real[len(root) + 1 :]
+        raise
+
+
+def _absolute_path(raw: str) -> str | None:
+    """The local path that an absolute path in the log means; None for any other, or one that climbs."""
+    if len(raw) > MAX_PATH_CHARACTERS:
+        return None
+    scheme = uri_scheme(raw)
+    if scheme not in (None, "file"):
+        return None
+    try:
+        path = _path_of_file_uri(raw) if scheme else unquote(raw)
+    except InvalidUriError:
+        return None
+    if not path.startswith("/") or path.startswith("//") or "\0" in path:
+        return None
+    # A name that would climb after decoding once more was made to climb somewhere.
+    climbs = any(".." in text.replace("\\", "/").split("/") for text in (path, unquote(path)))
+    return None if climbs or "\0" in unquote(path) else path
 
 
 def _relative_to_root(raw: str, root_uri: str, *, is_uri: bool) -> str:
@@ -133,8 +219,11 @@ def _path_of_file_uri(uri: str) -> str:
 
 
 def _escape(raw: str, root_uri: str, cause: str) -> PathEscapeError:
+    if len(raw) > _SHOWN_CHARACTERS:
+        raw = f"{raw[:_SHOWN_CHARACTERS]}..."
     return PathEscapeError(
         f"The path {raw!r} in the log is not below the table root {root_uri!r}.",
         cause=f"The path is refused because {cause}.",
-        fix="Only files below the table root are opened; remove the entry or copy the file into the table.",
+        fix="Only files below the table root, and below roots that a reader allows, are opened; allow the "
+        "file's root, copy the file into the table or remove the entry.",
     )

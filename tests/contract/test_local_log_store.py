@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.storage.local import LocalLogStore
-from tests.contract.log_store_contract import LogStoreContract
+from delta_core.testing.log_store_contract import LogStoreContract
 
 
 class TestLocalLogStore(LogStoreContract):

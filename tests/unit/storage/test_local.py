@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
     ObjectExistsError,
+    ObjectNotFoundError,
     PathEscapeError,
     StorageError,
     UnsafeStoreError,
@@ -136,6 +139,47 @@ def test_a_commit_behind_a_link_is_listed(store: LocalLogStore, tmp_path: Path) 
         store.put_if_absent("_delta_log/b", b"x")
 
 
+def test_nothing_is_replaced_whenever_another_writer_comes(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one creates the object before the first call to the system, before the second and so on."""
+    names = ("open", "stat", "lstat", "link", "rename", "replace", "unlink")
+    real = {name: getattr(os, name) for name in names}
+    calls: list[str] = []
+    expected: dict[int, bytes] = {}
+    comes_at = 0
+
+    def intercepted(name: str) -> Callable[..., object]:
+        def called(*arguments: object, **options: object) -> object:
+            calls.append(name)
+            if len(calls) == comes_at:
+                with suppress(FileExistsError), open(path, "xb") as file:
+                    file.write(b"theirs")
+                    expected[comes_at] = b"theirs"
+            return real[name](*arguments, **options)
+
+        return called
+
+    (store.root / "_delta_log").mkdir(parents=True)
+    while len(calls) >= comes_at:
+        calls.clear()
+        comes_at += 1
+        expected[comes_at] = b"mine"
+        path = store.root / "_delta_log" / f"{comes_at}.json"
+        with monkeypatch.context() as patched:
+            for name in names:
+                patched.setattr(os, name, intercepted(name))
+            try:
+                store.put_if_absent(f"_delta_log/{path.name}", b"mine")
+                outcome = b"mine"
+            except ObjectExistsError:
+                outcome = b"theirs"
+        assert (path.read_bytes(), outcome) == (expected[comes_at],) * 2, (comes_at, calls)
+    assert expected[comes_at] == b"mine", "the last time nobody came"
+    assert set(expected.values()) == {b"mine", b"theirs"}
+    assert _leftovers(store) == []
+
+
 def test_leftovers_of_a_crash_are_hidden(store: LocalLogStore) -> None:
     store.put("_delta_log/a", b"1")
     (store.root / "_delta_log/.tmp-1234").write_bytes(b"torn")
@@ -164,3 +208,10 @@ def test_name_that_is_no_file_is_blocked_and_a_link_to_a_file_exists(store: Loca
         with pytest.raises(ObjectExistsError):
             store.put_if_absent(f"a/{name}", b"y")
     assert _leftovers(store) == []
+
+
+def test_a_name_too_long_for_a_file_is_nobodys(tmp_path: Path) -> None:
+    store = LocalLogStore(tmp_path)
+    for read in (store.read, store.head, store.open_input):
+        with pytest.raises(ObjectNotFoundError):
+            read("x" * 5000)

@@ -1,0 +1,244 @@
+"""The entries of delta-storage's DynamoDB table: which writer has which version.
+
+One item per commit, keyed by the table's path (`tablePath`) and the commit's file name (`fileName`), with the
+place of the commit's bytes until they have their final name (`tempPath`), whether they have it (`complete`, a
+text) and when the item may be forgotten (`expireTime`, seconds of the epoch; only when it is complete). The
+layout is delta-storage's `BaseExternalLogStore`, so that Spark with its S3DynamoDBLogStore and we exclude
+each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_core.clock import Clock
+from delta_core.errors import (
+    AmbiguousWriteError,
+    ConfigurationError,
+    ObjectExistsError,
+    StorageError,
+    StorePermissionError,
+    UnsafeStoreError,
+    WriteRefusedError,
+)
+
+DEFAULT_TABLE = "delta_log"
+"""delta-storage's default name of the DynamoDB table."""
+
+EXPIRES_AFTER_SECONDS = 86_400
+"""How long a complete entry is kept; long after any writer that still looks for it."""
+
+_SPELLINGS = ("s3a", "s3", "s3n")
+_DENIED = frozenset({"AccessDeniedException", "UnrecognizedClientException", "MissingAuthenticationToken"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One commit's entry.
+
+    Attributes:
+        file_name: such as `00000000000000000007.json`.
+        temp_path: of the commit's bytes, relative to `_delta_log`.
+        complete: True when the commit file is there.
+    """
+
+    file_name: str
+    temp_path: str
+    complete: bool
+
+
+class DynamoDbEntries:
+    """The entries of one table. Makes its client when it is first asked."""
+
+    def __init__(
+        self,
+        *,
+        table_name: str,
+        bucket: str,
+        path: str,
+        client_arguments: Mapping[str, Any],
+        clock: Clock,
+        spelling: str | None = None,
+        connect_seconds: float = 10.0,
+        read_seconds: float = 20.0,
+    ) -> None:
+        self._table = table_name
+        self._below = f"{bucket}/{path}" if path else bucket
+        self._arguments = client_arguments
+        self._clock = clock
+        self._spelling = spelling
+        self._connect_seconds = connect_seconds
+        self._read_seconds = read_seconds
+        self._lock = threading.Lock()
+        self._made: Any = None
+        self._known_path: str | None = f"{spelling}://{self._below}" if spelling else None
+
+    def __repr__(self) -> str:
+        return f"DynamoDbEntries({self._table!r}, {self._below!r})"
+
+    def get(self, file_name: str) -> Entry | None:
+        """The entry of a commit, by a consistent read. One request."""
+        key = {"tablePath": {"S": self._path()}, "fileName": {"S": file_name}}
+        answer = self._call("get_item", Key=key, ConsistentRead=True)
+        return _entry(answer.get("Item"))
+
+    def latest(self) -> Entry | None:
+        """The newest entry, by a consistent read. One request."""
+        return self._latest_below(self._path())
+
+    def create(self, entry: Entry) -> None:
+        """Take a version for its writer, which decides the commit. One request, two when it is unclear.
+
+        Raises:
+            ObjectExistsError: another writer has it.
+            AmbiguousWriteError: it cannot be told who has it.
+            StorePermissionError, WriteRefusedError: nothing was written.
+        """
+        try:
+            self._call(
+                "put_item", Item=self._item(entry), ConditionExpression="attribute_not_exists(fileName)"
+            )
+        except (StorePermissionError, WriteRefusedError):
+            raise
+        except StorageError as error:
+            # Also the answer *taken* may be to our own request, sent twice by the client.
+            try:
+                found = self.get(entry.file_name)
+            except StorageError:
+                found = None
+                if isinstance(error, ObjectExistsError):
+                    raise AmbiguousWriteError(
+                        f"Whether the entry of {entry.file_name} is ours cannot be told.",
+                        cause=error.cause,
+                        fix="Read the version back.",
+                    ) from error
+            if found is not None and found.temp_path == entry.temp_path:
+                return
+            if found is not None:
+                raise ObjectExistsError(
+                    f"Another writer has the entry of {entry.file_name}.", fix="Read the version."
+                ) from error
+            raise AmbiguousWriteError(
+                f"Whether the entry of {entry.file_name} was created cannot be told.",
+                cause=error.cause or error.problem,
+                fix="Read the version back.",
+            ) from error
+
+    def complete(self, entry: Entry) -> None:
+        """Note that the commit file is there. One request."""
+        item = self._item(replace(entry, complete=True))
+        expires = self._clock.now_ms() // 1000 + EXPIRES_AFTER_SECONDS
+        self._call("put_item", Item={**item, "expireTime": {"N": str(expires)}})
+
+    # ------------------------------------------------------------ helpers
+
+    def _item(self, entry: Entry) -> dict[str, Any]:
+        return {
+            "tablePath": {"S": self._path()},
+            "fileName": {"S": entry.file_name},
+            "tempPath": {"S": entry.temp_path},
+            "complete": {"S": "true" if entry.complete else "false"},
+        }
+
+    def _path(self) -> str:
+        """The table's path as its other writers spell it: entries under another spelling exclude nobody."""
+        with self._lock:
+            if self._known_path is None:
+                spelled = [f"{scheme}://{self._below}" for scheme in _SPELLINGS]
+                used = [path for path in spelled if self._latest_below(path) is not None]
+                if len(used) > 1:
+                    raise UnsafeStoreError(
+                        f"The DynamoDB table {self._table!r} has entries of one Delta table as "
+                        + " and ".join(used),
+                        cause="Writers that spell the table differently do not exclude each other.",
+                        fix="Let all writers use one scheme, remove the other entries, and pass the scheme "
+                        "as the option dynamodb_scheme.",
+                    )
+                self._known_path = used[0] if used else spelled[0]
+            return self._known_path
+
+    def _latest_below(self, table_path: str) -> Entry | None:
+        answer = self._call(
+            "query",
+            KeyConditionExpression="tablePath = :path",
+            ExpressionAttributeValues={":path": {"S": table_path}},
+            ConsistentRead=True,
+            ScanIndexForward=False,
+            Limit=1,
+        )
+        items = answer.get("Items") or [None]
+        return _entry(items[0])
+
+    def _call(self, operation: str, **arguments: Any) -> Mapping[str, Any]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer: Mapping[str, Any] = getattr(self._client(), operation)(TableName=self._table, **arguments)
+            return answer
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            raise _translated(code, operation, self._table) from None
+        except BotoCoreError as error:
+            raise StorageError(
+                f"DynamoDB did not carry out {operation} on {self._table!r}.",
+                cause=type(error).__name__,
+                fix="Check the endpoint, the region and the credentials, then try again.",
+            ) from None
+
+    def _client(self) -> Any:
+        if self._made is None:
+            try:
+                import boto3
+                from botocore.config import Config
+            except ImportError as error:
+                raise ConfigurationError(
+                    "S3 with DynamoDB cannot be used.",
+                    cause="boto3 is not installed.",
+                    fix="Install deltaward[dynamodb].",
+                ) from error
+            config = Config(
+                retries={"mode": "standard", "total_max_attempts": 3},
+                connect_timeout=self._connect_seconds,
+                read_timeout=self._read_seconds,
+            )
+            session = boto3.session.Session()
+            self._made = session.client("dynamodb", config=config, **self._arguments)
+        return self._made
+
+
+def _entry(item: Mapping[str, Any] | None) -> Entry | None:
+    if not item:
+        return None
+    try:
+        return Entry(
+            file_name=item["fileName"]["S"],
+            temp_path=item["tempPath"]["S"],
+            complete=item["complete"]["S"] == "true",
+        )
+    except KeyError as error:
+        raise StorageError(
+            "An entry in the DynamoDB table is not one of delta-storage's.",
+            cause=f"It has no {error}.",
+            fix="Check which table the option dynamo_table_name names.",
+        ) from None
+
+
+def _translated(code: str, operation: str, table: str) -> StorageError:
+    if code == "ConditionalCheckFailedException":
+        return ObjectExistsError("The entry exists already.", fix="Read it to see whose it is.")
+    if code in _DENIED:
+        return StorePermissionError(
+            f"No permission for {operation} on the DynamoDB table {table!r}.",
+            cause=code,
+            fix="Allow GetItem, PutItem and Query on it.",
+        )
+    if code in ("ResourceNotFoundException", "ValidationException"):
+        return WriteRefusedError(
+            f"The DynamoDB table {table!r} cannot be used.",
+            cause=code,
+            fix="Create it with the hash key tablePath and the range key fileName, texts: docs/stores.md.",
+        )
+    return StorageError(f"DynamoDB did not carry out {operation} on {table!r}.", cause=code, fix="Try again.")

@@ -1,0 +1,46 @@
+"""The caller's own store for tasks that run in the caller's process.
+
+A task is JSON and holds the table's URI, never credentials. In another process, such as a Spark executor's,
+it opens the table with that process's own credentials; in the caller's it uses the store that the caller
+has open, with its options and its cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import open_store
+
+_lock = threading.Lock()
+_lent: dict[str, list[LogStore]] = {}
+
+
+@contextmanager
+def lent_to_tasks(store: LogStore) -> Iterator[None]:
+    """While the context lasts, `task_store` gives this store for its URI, in any thread."""
+    with _lock:
+        _lent.setdefault(store.uri, []).append(store)
+    try:
+        yield
+    finally:
+        with _lock:
+            stores = _lent[store.uri]
+            stores.remove(store)
+            if not stores:
+                del _lent[store.uri]
+
+
+def task_store(uri: str) -> LogStore:
+    """The store of a task's table: the caller's own in its process, else one opened by the URI alone.
+
+    Raises:
+        InvalidUriError: no store serves the URI's scheme.
+    """
+    with _lock:
+        stores = _lent.get(uri)
+        if stores:
+            return stores[-1]
+    return open_store(uri)

@@ -1,0 +1,272 @@
+"""Amazon S3, Google Cloud Storage and Azure Blob Storage as a `LogStore`, through obstore.
+
+Two clients share one bucket. One tries again by itself; it reads, lists, deletes and writes data. The other
+makes one attempt and is only for create-only writes: a client that tries a create-only write again reports
+its own first attempt as *already exists*.
+
+Create-only is the store's own precondition: `If-None-Match: *` on S3 and Azure, generation 0 on Google.
+Objects are never copied to commit: stores ignore preconditions there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import obstore
+import pyarrow as pa
+from obstore import exceptions
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.object_store_errors import create_error, read_error, write_error
+from delta_core.storage.probe import require_preconditions
+from delta_core.storage.ranged_input import open_ranged
+from delta_core.storage.remote_uri import RemoteUri
+from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.store_path import plain_parts
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SINGLE_PUT_BYTES = 64 << 20
+"""Larger objects are uploaded in parts, unless they must be created in one request."""
+
+_LIST_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Two clients of one bucket.
+
+    Attributes:
+        patient: tries again by itself.
+        single: makes one attempt.
+        proved: True where the service is known to honour preconditions, so that no probe is needed.
+        place: names endpoint and bucket, for remembering the outcome of the probe.
+    """
+
+    patient: ObjectStore
+    single: ObjectStore
+    proved: bool
+    place: str
+
+
+class ObjectLogStore:
+    """Objects below a prefix of a bucket, which need not hold any yet."""
+
+    def __init__(self, uri: RemoteUri, clients: Clients, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._uri = str(uri)
+        self._prefix = f"{uri.path}/" if uri.path else ""
+        self._clients = clients
+        self.clock = clock
+
+    def __repr__(self) -> str:
+        return f"ObjectLogStore({self._uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """The table root's canonical URI."""
+        return self._uri
+
+    @property
+    def consistent_listing(self) -> bool:
+        """All three services list what was written."""
+        return True
+
+    @property
+    def remote(self) -> bool:
+        """Each request is a round trip."""
+        return True
+
+    # ------------------------------------------------------------ reads
+
+    def read(self, path: str) -> bytes:
+        """The whole object. Raises ObjectNotFoundError. One request."""
+        key = self._key(path)
+        with _translating(read_error, path, verb="read"):
+            return bytes(obstore.get(self._clients.patient, key).bytes())
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and time of one object. Raises ObjectNotFoundError. One request."""
+        key = self._key(path)
+        with _translating(read_error, path, verb="inspect"):
+            return _info(path, obstore.head(self._clients.patient, key))
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        """The objects directly in a directory, sorted by name. A request for each thousand names.
+
+        What lies in directories below is left out by a request that goes on behind each of them.
+        """
+        prefix = self._directory(path)
+        found: list[ObjectInfo] = []
+        offset = None if start_after is None else prefix + start_after
+        with _translating(read_error, path, verb="list"):
+            while True:
+                behind = self._list_flat(prefix, offset, found)
+                if behind is None:
+                    break
+                offset = behind
+        found.sort(key=lambda info: info.path)
+        return found
+
+    def _list_flat(self, prefix: str, offset: str | None, found: list[ObjectInfo]) -> str | None:
+        """List until a directory begins; then where to go on behind it, else None."""
+        if offset is None:
+            result = obstore.list_with_delimiter(self._clients.patient, prefix.rstrip("/") or None)
+            found.extend(self._infos(result["objects"]))
+            return None
+        stream = obstore.list(
+            self._clients.patient, prefix.rstrip("/") or None, offset=offset, chunk_size=_LIST_PAGE
+        )
+        for page in stream:
+            for meta in page:
+                name, slash, _ = meta["path"].removeprefix(prefix).partition("/")
+                if slash:
+                    # The sign after the slash: nothing in the directory sorts behind it.
+                    return f"{prefix}{name}0"
+                found.extend(self._infos([meta]))
+        return None
+
+    def walk(self, path: str = "") -> Iterator[ObjectInfo]:
+        """Every object below a directory. A request for each thousand."""
+        prefix = self._directory(path)
+        stream = obstore.list(self._clients.patient, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
+        while True:
+            with _translating(read_error, path, verb="list"):
+                page = next(stream, None)
+            if page is None:
+                return
+            yield from self._infos(page)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable reader, a request for its size and one for each range. Raises ObjectNotFoundError."""
+        size_bytes = self.head(path).size_bytes
+        key = self._key(path)
+
+        def fetch(begin: int, length: int) -> bytes:
+            with _translating(read_error, path, verb="read"):
+                return bytes(obstore.get_range(self._clients.patient, key, start=begin, length=length))
+
+        return open_ranged(fetch, size_bytes=size_bytes)
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        """A seekable reader of the object, which is fetched now. One request."""
+        return pa.BufferReader(self.read(path))
+
+    # ------------------------------------------------------------ writes
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create the object, never replace it. One attempt of one request.
+
+        The first time that a process writes to a bucket of an unknown service, three more: see `probe`.
+
+        Raises:
+            ObjectExistsError: the name is taken, or the store saw two writers at once.
+            AmbiguousWriteError: it cannot be told whether the object was created.
+            StorePermissionError: refused; nothing was created.
+            WriteRefusedError: the store cannot carry out such a request; nothing was created.
+            UnsafeStoreError: the store ignores preconditions; nothing was created.
+        """
+        key = self._key(path)
+        if not self._clients.proved:
+            require_preconditions(
+                self._clients.place, create=self._create_for_probe, delete=self.delete, uri=self._uri
+            )
+        self._create(key, path, data)
+
+    def _create(self, key: str, path: str, data: bytes) -> None:
+        with _translating(create_error, path):
+            obstore.put(self._clients.single, key, data, mode="create", use_multipart=False)
+
+    def _create_for_probe(self, path: str, data: bytes) -> None:
+        self._create(self._key(path), path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or atomically replace the object. One request up to 64 MiB."""
+        key = self._key(path)
+        with _translating(write_error, path):
+            obstore.put(self._clients.patient, key, data, use_multipart=len(data) > SINGLE_PUT_BYTES)
+
+    def delete(self, path: str) -> None:
+        """Delete the object; a missing one is not an error. One request."""
+        key = self._key(path)
+        with (
+            _translating(write_error, path, verb="delete"),
+            contextlib.suppress(exceptions.NotFoundError, FileNotFoundError),
+        ):
+            obstore.delete(self._clients.patient, key)
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A writer whose object appears when the context ends normally.
+
+        What is written waits on the local disk: a failure uploads nothing, and leaves no parts that cost
+        money. One request up to 64 MiB, else one for each 64 MiB and two more.
+        """
+        key = self._key(path)
+        descriptor, spool = tempfile.mkstemp(prefix="deltaward-")
+        os.close(descriptor)
+        try:
+            with pa.OSFile(spool, "wb") as sink:
+                yield sink
+            size_bytes = os.path.getsize(spool)
+            with open(spool, "rb") as source, _translating(write_error, path):
+                obstore.put(
+                    self._clients.patient,
+                    key,
+                    source,
+                    use_multipart=size_bytes > SINGLE_PUT_BYTES,
+                    chunk_size=SINGLE_PUT_BYTES,
+                    max_concurrency=4,
+                )
+        finally:
+            os.unlink(spool)
+
+    def persist(self, paths: Sequence[str]) -> None:
+        """What a store has acknowledged is durable; only that it is there is checked. A request for each."""
+        side_by_side(self, [_bound(self.head, path) for path in paths])
+
+    # ------------------------------------------------------------ helpers
+
+    def _key(self, path: str) -> str:
+        return self._prefix + "/".join(plain_parts(path, root_uri=self._uri))
+
+    def _directory(self, path: str) -> str:
+        return f"{self._key(path)}/" if path else self._prefix
+
+    def _infos(self, metas: Sequence[Any]) -> Iterator[ObjectInfo]:
+        for meta in metas:
+            path = meta["path"].removeprefix(self._prefix)
+            # Some tools make objects that stand for directories.
+            if path and not path.endswith("/"):
+                yield _info(path, meta)
+
+
+def _bound(function: Callable[[str], ObjectInfo], path: str) -> Callable[[], ObjectInfo]:
+    return lambda: function(path)
+
+
+@contextmanager
+def _translating(translate: Callable[..., Exception], path: str, **context: str) -> Iterator[None]:
+    try:
+        yield
+    except (exceptions.BaseError, FileNotFoundError, PermissionError, TimeoutError, ConnectionError) as error:
+        raise translate(error, path, **context) from None
+
+
+def _info(path: str, meta: Any) -> ObjectInfo:
+    modified: datetime = meta["last_modified"]
+    return ObjectInfo(
+        path=path,
+        size_bytes=meta["size"],
+        # Whole seconds, since answers about one object have no more, and a listing does.
+        modified_ms=int(modified.timestamp()) * 1000,
+        etag=meta.get("e_tag"),
+    )

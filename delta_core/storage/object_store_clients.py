@@ -1,0 +1,78 @@
+"""The two clients of a bucket, made in one way for every service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from obstore.exceptions import BaseError
+
+from delta_core.errors import ConfigurationError
+from delta_core.storage.object_store import Clients
+from delta_core.storage.object_store_errors import redacted
+from delta_core.storage.store_options import StoreOptions, is_loopback, require_service_address
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+ClientOptions = Any
+"""Options as the client declares them: a typed dictionary for each service."""
+
+Build = Callable[[ClientOptions, ClientOptions], "ObjectStore"]
+"""A client from options of the HTTP client and from how often it tries again."""
+
+_PATIENT = {
+    "max_retries": 6,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=100),
+        "max_backoff": timedelta(seconds=10),
+        "base": 2,
+    },
+}
+_SINGLE = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+
+_SHORTEST_SECRET = 4
+
+
+def client_pair(
+    build: Build, options: StoreOptions, *, bucket: str, endpoint_name: str, endpoint: str | None
+) -> Clients:
+    """A client that tries again and one that does not.
+
+    Args:
+        build: makes one.
+        options: the checked options.
+        bucket: or container.
+        endpoint_name: the option's name, for messages.
+        endpoint: an address other than the service's own; None means that preconditions are proved.
+
+    Raises:
+        ConfigurationError: the endpoint is no address of a service, or the client refuses the options.
+    """
+    client: dict[str, Any] = {"timeout": "60s", "connect_timeout": "10s", **options.client}
+    if endpoint is not None:
+        require_service_address(endpoint_name, endpoint)
+        if is_loopback(endpoint):
+            client.setdefault("allow_http", True)
+    try:
+        patient, single = build(client, _PATIENT), build(client, _SINGLE)
+    except (BaseError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"The store of bucket {bucket!r} cannot be opened with these options.",
+            cause=redacted(_without_values(str(error), options)),
+            fix="Check the options; the allowed ones are in docs/stores.md.",
+        ) from None
+    return Clients(
+        patient=patient, single=single, proved=endpoint is None, place=f"{endpoint or ''} {bucket}"
+    )
+
+
+def _without_values(text: str, options: StoreOptions) -> str:
+    """A client's message without the options that it was given: a key may be where a path is expected."""
+    values = [str(value) for value in (*options.service.values(), *options.client.values())]
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "...")
+    return text

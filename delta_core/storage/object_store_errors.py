@@ -1,0 +1,123 @@
+"""What an object store's client raised, as our errors, without what may be secret.
+
+A write that is refused with a status of 400 to 499 was not carried out, but for those statuses that say
+*not now*. Everything else leaves open whether it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+from obstore import exceptions
+
+from delta_core.errors import (
+    AmbiguousWriteError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    StorePermissionError,
+    WriteRefusedError,
+)
+
+_STATUS = re.compile(r"\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE)
+_NOT_NOW = frozenset({408, 409, 412, 425, 429})
+_NOT_IMPLEMENTED = 501
+_QUERY = re.compile(r"\?[^\s\"'<>)]*")
+_SIGNED = re.compile(
+    r"(?i)(?<![a-z])(signature|credential|sig|token|authorization|x-amz-[a-z-]{1,60}|secret[a-z_-]{0,60}|password|account_?key)"
+    r"(\s{0,9}[=:]\s{0,9}|>)[^\s\"'<>,;&)]+"
+)
+_ANSWER = re.compile(r"<Code>([^<]{1,100})</Code>\s*(?:<Message>([^<]{1,400}))?")
+_BODY = re.compile(r"(status code: \d{3}(?: [a-z' -]{1,40})?): .*", re.IGNORECASE | re.DOTALL)
+_MESSAGE = re.compile(r'"message"\s{0,9}:\s{0,9}"([^"\\]{1,400})')
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
+_MAX_CHARACTERS = 600
+
+
+def read_error(error: Exception, path: str, *, verb: str) -> StorageError:
+    """For a request that changes nothing."""
+    if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
+        return ObjectNotFoundError(
+            f"{path!r} does not exist.", fix="Check the path, or open the table again."
+        )
+    if _is_denied(error):
+        return _denied(error, path, verb)
+    missing = _NO_BUCKET.search(str(error)) is not None
+    return StorageError(
+        f"Could not {verb} {path!r}.",
+        cause=redacted(str(error)),
+        fix="Create the bucket, or check its name." if missing else "Check the store, then try again.",
+    )
+
+
+def write_error(error: Exception, path: str, *, verb: str = "write") -> StorageError:
+    """For a write that may be made again as it is."""
+    if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
+        return _refused(error, path)
+    return read_error(error, path, verb=verb)
+
+
+def create_error(error: Exception, path: str) -> StorageError:
+    """For a create-only write: its outcome is known only where the store said so."""
+    if isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError):
+        return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+    if _is_denied(error):
+        return _denied(error, path, "create")
+    status = _status_of(error)
+    definite = status is not None and (
+        (400 <= status < 500 and status not in _NOT_NOW) or status == _NOT_IMPLEMENTED
+    )
+    # Amazon answers 400 to a body that came too slowly; the next attempt may be quicker.
+    definite = definite and "RequestTimeout" not in str(error)
+    if definite or isinstance(
+        error, exceptions.NotFoundError | FileNotFoundError | exceptions.NotSupportedError
+    ):
+        return _refused(error, path)
+    return AmbiguousWriteError(
+        f"Whether {path!r} was created cannot be told.", cause=redacted(str(error)), fix="Read it back."
+    )
+
+
+def redacted(text: str) -> str:
+    """A client's message without queries and signatures, of bounded length, in one line.
+
+    Of a store's answer only the code and the message are left, in XML or in JSON; an answer without them may
+    be a gateway's that repeats the request, and is left out.
+    """
+    answer = _ANSWER.search(text)
+    if answer is not None:
+        text = f"{text[: answer.start()].partition(': <')[0]}: {answer.group(1)}. {answer.group(2) or ''}"
+    elif (body := _BODY.search(text)) is not None:
+        message = _MESSAGE.search(body.group(0))
+        text = text[: body.end(1)] + (f": {message.group(1)}" if message else "")
+    # What follows is the client's own view of its requests, many times as long.
+    plain = _SIGNED.sub(r"\1\2...", _QUERY.sub("?...", text.partition("Debug source:")[0]))
+    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in plain).split())
+    return plain if len(plain) <= _MAX_CHARACTERS else plain[:_MAX_CHARACTERS] + " ..."
+
+
+def _is_denied(error: Exception) -> bool:
+    return isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or (
+        _status_of(error) in (401, 403)
+    )
+
+
+def _denied(error: Exception, path: str, verb: str) -> StorePermissionError:
+    return StorePermissionError(
+        f"No permission to {verb} {path!r}.",
+        cause=redacted(str(error)),
+        fix="Check the credentials and what they allow below the table's root.",
+    )
+
+
+def _refused(error: Exception, path: str) -> WriteRefusedError:
+    return WriteRefusedError(
+        f"The store refused to write {path!r}; nothing was written.",
+        cause=redacted(str(error)),
+        fix="Check the bucket's name, the region and the endpoint.",
+    )
+
+
+def _status_of(error: Exception) -> int | None:
+    found = _STATUS.search(str(error))
+    return int(found.group(1)) if found else None

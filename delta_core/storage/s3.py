@@ -1,0 +1,101 @@
+"""Amazon S3, and servers that speak its protocol, with conditional writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from obstore.store import S3Store
+
+from delta_core.clock import Clock
+from delta_core.errors import ConfigurationError
+from delta_core.storage.object_store import Clients, ObjectLogStore
+from delta_core.storage.object_store_clients import ClientOptions, client_pair
+from delta_core.storage.remote_uri import parse_remote_uri
+from delta_core.storage.store_options import StoreOptions, checked_options
+
+S3_OPTIONS = frozenset(
+    {"access_key_id", "secret_access_key", "session_token", "region", "endpoint", "skip_signature"}
+    | {"unsigned_payload", "virtual_hosted_style_request", "server_side_encryption", "sse_kms_key_id"}
+    | {"sse_bucket_key_enabled", "sse_customer_key_base64", "checksum_algorithm", "request_payer"}
+    | {"role_arn", "role_session_name", "web_identity_token_file", "sts_endpoint", "s3_express"}
+    | {"container_credentials_relative_uri", "container_credentials_full_uri", "disable_tagging"}
+    | {"container_authorization_token_file", "imdsv1_fallback"}
+)
+"""What the S3 client takes; how it creates only if absent is not among them."""
+
+_ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"} | {
+    "token": "session_token",
+    "s3_allow_http": "allow_http",
+}
+
+OWN_OPTIONS = frozenset({"profile"})
+"""`profile` names a profile of the shared AWS configuration; needs boto3."""
+
+
+def open_s3(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
+    """A store whose commits are PUTs with `If-None-Match: *`. Makes no request.
+
+    Credentials: options, then the environment, a web identity, the container's or machine's role; with
+    `profile`, or a profile in the environment, the shared configuration through boto3.
+
+    Raises:
+        InvalidUriError: no bucket.
+        ConfigurationError: an option that is not allowed, or boto3 is needed and missing.
+    """
+    root = parse_remote_uri(uri)
+    return ObjectLogStore(root, s3_clients(root.authority, s3_options(options)), clock=clock)
+
+
+def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset()) -> StoreOptions:
+    """Checked options of S3, and those of a store that is built on it."""
+    return checked_options(
+        options,
+        prefixes=("aws_", "s3_", "delta_"),
+        allowed=S3_OPTIONS,
+        aliases=_ALIASES,
+        own=OWN_OPTIONS | own,
+    )
+
+
+def s3_clients(bucket: str, options: StoreOptions) -> Clients:
+    """The two clients of a bucket."""
+    endpoint = endpoint_of(options)
+
+    def build(client: ClientOptions, retry: ClientOptions) -> S3Store:
+        config: Any = {**options.service, "conditional_put": "etag"}
+        return S3Store(
+            bucket,
+            config=config,
+            client_options=client,
+            retry_config=retry,
+            credential_provider=_profile_credentials(options),
+        )
+
+    return client_pair(build, options, bucket=bucket, endpoint_name="endpoint", endpoint=endpoint)
+
+
+def endpoint_of(options: StoreOptions) -> str | None:
+    """The address that is asked instead of Amazon's, from the options or the environment."""
+    given = options.service.get("endpoint")
+    found = given or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return str(found) if found else os.environ.get("AWS_ENDPOINT")
+
+
+def _profile_credentials(options: StoreOptions) -> Any:
+    """boto3's credentials for a profile; None leaves the choice to the client."""
+    has_keys = "access_key_id" in options.service or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
+    profile = options.own.get("profile") or (None if has_keys else os.environ.get("AWS_PROFILE"))
+    if profile is None:
+        return None
+    try:
+        import boto3
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The AWS profile {profile!r} cannot be read.",
+            cause="boto3, which reads the shared configuration, is not installed.",
+            fix="Install deltaward[dynamodb], or pass the credentials as options.",
+        ) from error
+    return Boto3CredentialProvider(session=boto3.session.Session(profile_name=profile))

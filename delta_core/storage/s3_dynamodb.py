@@ -1,0 +1,310 @@
+"""S3 whose commits are decided in DynamoDB, as delta-storage's S3DynamoDBLogStore does it.
+
+For tables that Spark writes through that log store, and for S3-compatible stores without conditional
+writes: whoever creates the DynamoDB entry of a version has it, before the commit file is there. Another
+writer, or reader, who finds an entry whose file is missing copies it to its place first.
+
+Beyond delta-storage: an unclear answer about an entry is settled by reading the entry; the commit file is
+written with a precondition and its bytes compared, so that a writer that does not use DynamoDB is noticed;
+and a commit that is asked for by name is recovered, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import (
+    AmbiguousWriteError,
+    ConfigurationError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    WriteRefusedError,
+)
+from delta_core.storage.dynamodb_entries import DEFAULT_TABLE, DynamoDbEntries, Entry
+from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.object_store import ObjectLogStore
+from delta_core.storage.remote_uri import parse_remote_uri
+from delta_core.storage.s3 import s3_clients, s3_options
+from delta_core.storage.store_options import StoreOptions, require_service_address, seconds_of
+
+OWN_OPTIONS = frozenset(
+    {"s3_locking_provider", "dynamo_table_name", "endpoint_url_dynamodb", "dynamodb_scheme"}
+)
+"""`s3_locking_provider=dynamodb` turns it on; the other names are those of the `deltalake` package.
+`dynamodb_scheme` is the scheme (s3, s3a, s3n) by which the table's other writers name it."""
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(rf"{_LOG}/(\d{{20}})\.json")
+_COPY_TRIES = 3
+
+_log = logging.getLogger(__name__)
+
+
+def open_s3_or_dynamodb(uri: str, options: Mapping[str, str], clock: Clock = SYSTEM_CLOCK) -> LogStore:
+    """The store of an S3 URI: with DynamoDB where the options say so. Makes no request.
+
+    Raises:
+        InvalidUriError: no bucket.
+        ConfigurationError: an option that is not allowed.
+    """
+    root = parse_remote_uri(uri)
+    checked = s3_options(options, own=OWN_OPTIONS)
+    objects = ObjectLogStore(root, s3_clients(root.authority, checked), clock=clock)
+    provider = checked.own.get("s3_locking_provider")
+    if provider is None:
+        return objects
+    if provider.lower() != "dynamodb":
+        raise ConfigurationError(
+            f"The locking provider {provider!r} is not known.", fix="Write dynamodb, or leave it out."
+        )
+    entries = DynamoDbEntries(
+        table_name=checked.own.get("dynamo_table_name", DEFAULT_TABLE),
+        bucket=root.authority,
+        path=root.path,
+        client_arguments=_client_arguments(checked),
+        clock=clock,
+        spelling=checked.own.get("dynamodb_scheme"),
+        connect_seconds=seconds_of(checked.client.get("connect_timeout"), 10.0),
+        read_seconds=seconds_of(checked.client.get("timeout"), 20.0),
+    )
+    return S3DynamoDbLogStore(objects, entries)
+
+
+class S3DynamoDbLogStore:
+    """Objects in S3; commits in the order of their entries in DynamoDB."""
+
+    def __init__(self, objects: LogStore, entries: DynamoDbEntries) -> None:
+        self._objects = objects
+        self._entries = entries
+
+    def __repr__(self) -> str:
+        return f"S3DynamoDbLogStore({self._objects!r}, {self._entries!r})"
+
+    @property
+    def uri(self) -> str:
+        """The table root's canonical URI."""
+        return self._objects.uri
+
+    @property
+    def consistent_listing(self) -> bool:
+        """As S3's, once the newest entry is recovered."""
+        return self._objects.consistent_listing
+
+    @property
+    def remote(self) -> bool:
+        """Each request is a round trip."""
+        return True
+
+    # ------------------------------------------------------------ reads
+
+    def read(self, path: str) -> bytes:
+        """The whole object. A commit that is missing is looked for in DynamoDB. One request, then two."""
+        try:
+            return self._objects.read(path)
+        except ObjectNotFoundError:
+            if not self._recovered(path):
+                raise
+        return self._objects.read(path)
+
+    def head(self, path: str) -> ObjectInfo:
+        """As S3's, after the same recovery as `read`."""
+        try:
+            return self._objects.head(path)
+        except ObjectNotFoundError:
+            if not self._recovered(path):
+                raise
+        return self._objects.head(path)
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        """As S3's. Of the log, the newest entry is recovered first: one request more."""
+        if path == _LOG:
+            latest = self._entries.latest()
+            if latest is not None and not latest.complete:
+                self._finish(latest)
+        return self._objects.list_directory(path, start_after=start_after)
+
+    def walk(self, path: str = "") -> Iterator[ObjectInfo]:
+        """As S3's."""
+        return self._objects.walk(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """As S3's."""
+        return self._objects.open_input(path)
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        """As `read`."""
+        return pa.BufferReader(self.read(path))
+
+    # ------------------------------------------------------------ writes
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create the object, never replace it. Seven requests for a commit, else as S3's.
+
+        Raises:
+            ObjectExistsError: another writer has the version.
+            AmbiguousWriteError: it cannot be told who has it.
+            WriteRefusedError: the version before it is neither in the log nor in DynamoDB; nothing was
+                created.
+        """
+        commit = _COMMIT.fullmatch(path)
+        if commit is None:
+            self._objects.put_if_absent(path, data)
+            return
+        self._require_turn(path, int(commit.group(1)))
+        name = path.removeprefix(f"{_LOG}/")
+        entry = Entry(file_name=name, temp_path=f".tmp/{name}.{uuid.uuid4()}", complete=False)
+        self._put_temporary(entry, data)
+        try:
+            self._entries.create(entry)
+        except AmbiguousWriteError:
+            # If the entry is there, somebody will need the bytes.
+            raise
+        except StorageError:
+            with suppress(StorageError):
+                self._objects.delete(f"{_LOG}/{entry.temp_path}")
+            raise
+        # Decided. What fails from here on, the next reader or writer does.
+        try:
+            self._copy(entry, data)
+            self._entries.complete(entry)
+        except (ObjectExistsError, _NotReadBackError):
+            raise
+        except StorageError as error:
+            _log.warning("commit not completed yet", extra={"path": path, "error": str(error)})
+
+    def put(self, path: str, data: bytes) -> None:
+        """As S3's."""
+        self._objects.put(path, data)
+
+    def delete(self, path: str) -> None:
+        """As S3's."""
+        self._objects.delete(path)
+
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """As S3's."""
+        return self._objects.open_output(path)
+
+    def persist(self, paths: Sequence[str]) -> None:
+        """As S3's."""
+        self._objects.persist(paths)
+
+    # ------------------------------------------------------------ helpers
+
+    def _require_turn(self, path: str, version: int) -> None:
+        """Make sure that the version is free and the one before it complete."""
+        if self._exists(path):
+            raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+        if version == 0:
+            old = self._entries.get(path.removeprefix(f"{_LOG}/"))
+            if old is not None and old.complete:
+                if self._exists(path):
+                    # Another creator came in between the two looks: an entry is completed after its file.
+                    raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+                raise WriteRefusedError(
+                    "DynamoDB has entries of a table that was at this place before.",
+                    cause=f"The entry of version 0 is complete, and {path!r} is not there.",
+                    fix="Remove the old table's entries from the DynamoDB table.",
+                )
+            return
+        before = f"{_LOG}/{version - 1:020}.json"
+        entry = self._entries.get(before.removeprefix(f"{_LOG}/"))
+        if entry is not None and not entry.complete:
+            self._finish(entry)
+        elif not self._exists(before):
+            raise WriteRefusedError(
+                f"Version {version} cannot be written.",
+                cause=f"{before!r} is not there, and DynamoDB has no commit that waits for its place.",
+                fix="Load the table again.",
+            )
+
+    def _put_temporary(self, entry: Entry, data: bytes) -> None:
+        self._objects.put(f"{_LOG}/{entry.temp_path}", data)
+
+    def _recovered(self, path: str) -> bool:
+        """Whether a commit that was not there now is."""
+        if _COMMIT.fullmatch(path) is None:
+            return False
+        entry = self._entries.get(path.removeprefix(f"{_LOG}/"))
+        if entry is None or entry.complete:
+            return False
+        self._finish(entry)
+        return True
+
+    def _finish(self, entry: Entry) -> None:
+        """Give the bytes of an entry their final name, and note it."""
+        data = self._objects.read(f"{_LOG}/{entry.temp_path}")
+        try:
+            self._copy(entry, data)
+        except ObjectExistsError as error:
+            _log.warning("commit file of another writer", extra={"error": str(error)})
+        with suppress(StorageError):
+            self._entries.complete(entry)
+
+    def _copy(self, entry: Entry, data: bytes) -> None:
+        """Write the commit file, unless it is there already.
+
+        Raises:
+            ObjectExistsError: it is there with other bytes: a writer does not use DynamoDB.
+            AmbiguousWriteError: it is there, and cannot be read.
+        """
+        path = f"{_LOG}/{entry.file_name}"
+        for remaining in range(_COPY_TRIES - 1, -1, -1):
+            try:
+                self._objects.put_if_absent(path, data)
+                return
+            except ObjectExistsError:
+                try:
+                    found = self._objects.read(path)
+                except ObjectNotFoundError:
+                    if not remaining:
+                        raise
+                except StorageError as error:
+                    if not remaining:
+                        raise _NotReadBackError(
+                            f"Whose {path!r} is cannot be told.", cause=error.problem, fix="Read it back."
+                        ) from error
+                else:
+                    if found == data:
+                        return
+                    raise ObjectExistsError(
+                        f"{path!r} was written by a writer that does not use DynamoDB.",
+                        fix="Let all writers of the table commit in the same way.",
+                    ) from None
+            except StorageError:
+                if not remaining:
+                    raise
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._objects.head(path)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+
+class _NotReadBackError(AmbiguousWriteError):
+    """A commit file is there, and nobody knows whose."""
+
+
+def _client_arguments(options: StoreOptions) -> Mapping[str, Any]:
+    service = options.service
+    arguments: dict[str, Any] = {
+        "region_name": service.get("region") or "us-east-1",
+        "aws_access_key_id": service.get("access_key_id"),
+        "aws_secret_access_key": service.get("secret_access_key"),
+        "aws_session_token": service.get("session_token"),
+    }
+    endpoint = options.own.get("endpoint_url_dynamodb")
+    if endpoint is not None:
+        require_service_address("endpoint_url_dynamodb", endpoint)
+        arguments["endpoint_url"] = endpoint
+    return {name: value for name, value in arguments.items() if value is not None}

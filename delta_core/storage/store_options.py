@@ -1,0 +1,174 @@
+"""The options of remote stores: an allow-list by service, in the spellings that users know.
+
+`aws_access_key_id`, `AWS_ACCESS_KEY_ID` and `access_key_id` are one option, as they are for obstore and for
+the `deltalake` package. What is not listed is refused, so that a misspelt option is not silently without
+effect, and no option turns off what commits rely on.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from delta_core.errors import ConfigurationError
+
+CLIENT_OPTIONS = frozenset(
+    {"allow_http", "connect_timeout", "timeout", "proxy_url", "root_certificate", "user_agent"}
+)
+"""Options of the HTTP client, the same for every service."""
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+_FLAGS = frozenset(
+    {"allow_http", "skip_signature", "unsigned_payload", "virtual_hosted_style_request", "request_payer"}
+    | {"use_azure_cli", "use_fabric_endpoint", "s3_express", "sse_bucket_key_enabled", "disable_tagging"}
+    | {"imdsv1_fallback", "disable_bulk_delete"}
+)
+_SECONDS = {
+    **dict.fromkeys(("ms", "msec", "millis"), 0.001),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+}
+_DURATION = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """Checked options; the values do not show in a representation.
+
+    Attributes:
+        service: as the client's configuration takes them.
+        client: of the HTTP client.
+        own: of ours.
+    """
+
+    service: Mapping[str, str | bool] = field(repr=False)
+    client: Mapping[str, str | bool | timedelta] = field(repr=False)
+    own: Mapping[str, str] = field(repr=False)
+
+
+def checked_options(
+    options: Mapping[str, str],
+    *,
+    prefixes: tuple[str, ...],
+    allowed: frozenset[str],
+    aliases: Mapping[str, str] | None = None,
+    own: frozenset[str] = frozenset(),
+) -> StoreOptions:
+    """Sort options by who they are for.
+
+    Args:
+        options: as users write them.
+        prefixes: what may stand in front of a name, such as `aws_`.
+        allowed: names that the service's client takes.
+        aliases: other names of them.
+        own: names that our store takes itself.
+
+    Raises:
+        ConfigurationError: a name is not known, a flag is neither true nor false, a name is given twice with
+            different values, or an endpoint is no address of a service. Values are never repeated.
+    """
+    service: dict[str, str | bool] = {}
+    client: dict[str, str | bool | timedelta] = {}
+    ours: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    for given, value in options.items():
+        name = _plain_name(given, prefixes, allowed | own | CLIENT_OPTIONS, aliases or {})
+        if name is None:
+            known = ", ".join(sorted(allowed | own | CLIENT_OPTIONS))
+            raise ConfigurationError(
+                f"The storage option {given!r} is not known.",
+                cause=f"Known are: {known}.",
+                fix="Leave it out.",
+            )
+        if not isinstance(value, str):
+            raise ConfigurationError(f"The storage option {given!r} is no text.", fix="Pass texts.")
+        if seen.setdefault(name, value) != value:
+            raise ConfigurationError(
+                f"The storage option {name!r} is given twice, with different values.", fix="Give it once."
+            )
+        if name in own:
+            ours[name] = value
+        elif name in CLIENT_OPTIONS:
+            client[name] = _flag(name, value) if name in _FLAGS else value
+        else:
+            service[name] = _flag(name, value) if name in _FLAGS else value
+    return StoreOptions(service=service, client=client, own=ours)
+
+
+def seconds_of(duration: object, default: float) -> float:
+    """A duration as the HTTP client takes it, such as `1m 30s`, for a client that takes seconds.
+
+    The default where there is none, or one in units that no request waits for.
+    """
+    parts = _DURATION.findall(duration) if isinstance(duration, str) else []
+    if not parts or any(unit not in _SECONDS for _, unit in parts):
+        return default
+    return sum(float(count) * _SECONDS[unit] for count, unit in parts)
+
+
+def require_service_address(name: str, url: str) -> None:
+    """Refuse an endpoint that is no service's address.
+
+    Raises:
+        ConfigurationError: not http or https, with a password or a query, or an address of the link itself,
+            where clouds hand out credentials.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        plain = parts.scheme in ("http", "https") and bool(host) and parts.username is None
+        plain = plain and not parts.query and not parts.fragment and parts.port != 0
+    except ValueError:
+        plain, host = False, ""
+    if not plain:
+        raise ConfigurationError(
+            f"The storage option {name!r} is no address of a service.",
+            cause="It is not http or https, names no host, or holds a password, a query or a fragment.",
+            fix="Pass an address such as https://storage.example.com:9000.",
+        )
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    if address.is_link_local or address.is_unspecified or address.is_multicast:
+        raise ConfigurationError(
+            f"The storage option {name!r} is the address {host}, which no store has.",
+            cause="Clouds hand out credentials at such addresses.",
+            fix="Pass the address of the store.",
+        )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _plain_name(
+    given: str, prefixes: tuple[str, ...], known: frozenset[str], aliases: Mapping[str, str]
+) -> str | None:
+    name = str(given).lower()
+    for candidate in (name, *(name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix))):
+        candidate = aliases.get(candidate, candidate)
+        if candidate in known:
+            return candidate
+    return None
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() in _TRUE:
+        return True
+    if value.lower() in _FALSE:
+        return False
+    raise ConfigurationError(
+        f"The storage option {name!r} is neither true nor false.", fix="Write true or false."
+    )

@@ -1,0 +1,354 @@
+"""Requests to the NameNodes and DataNodes of one HDFS over WebHDFS, and what failed in them.
+
+A request goes to a NameNode; where bytes move, its answer is a redirect to a DataNode, which is followed by
+hand so that bytes are sent once and only there. Two failures are kept apart, because writers decide by them:
+a server that answered that it did not do it, and one of which nothing is known.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import ssl
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from delta_core.clock import Clock
+from delta_core.errors import ConfigurationError
+from delta_core.storage.webhdfs_address import WebHdfsAddress
+
+if TYPE_CHECKING:
+    import httpx
+
+READ_TRIES = 3
+FIRST_PAUSE_SECONDS = 0.2
+PAUSE_GROWTH = 4
+
+# Answers of a NameNode that leaves the request to another one.
+_NOT_THE_ACTIVE = frozenset({"StandbyException", "ObserverRetryOnActiveException"})
+_PASSING = _NOT_THE_ACTIVE | {"RetriableException"}
+_MAX_CAUSE_CHARACTERS = 500
+_BYTES = "application/octet-stream"
+
+T = TypeVar("T")
+
+
+class WebHdfsRefusedError(Exception):
+    """A server answered, and not with success.
+
+    Attributes:
+        status: of HTTP.
+        exception: the simple name of Java's exception class; empty when the answer is not WebHDFS's.
+        message: its first line, without secrets.
+    """
+
+    def __init__(self, *, status: int, exception: str, message: str) -> None:
+        super().__init__(f"{exception}: {message}" if exception else f"HTTP {status}: {message}")
+        self.status = status
+        self.exception = exception
+        self.message = message
+
+
+class WebHdfsSilentError(Exception):
+    """No answer arrived: no connection, a time-out, a connection that broke.
+
+    Attributes:
+        sent: False when it is certain that no server has the request.
+    """
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """What a NameNode says of one path; `name` is empty when the path itself was asked for."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    modified_ms: int
+
+
+class WebHdfsClient:
+    """The operations of WebHDFS that a store needs, on absolute decoded HDFS paths.
+
+    Making one sends nothing, and raises ConfigurationError when httpx is not installed. Every operation
+    raises WebHdfsRefusedError or WebHdfsSilentError and nothing else. Those that read are
+    tried `READ_TRIES` times with growing pauses while no server answers, or one answers that it cannot now.
+    Those that write are tried once; a NameNode that is not the active one, or that cannot be connected to,
+    has done nothing, so the next one is asked. Safe to use from several threads, and after a fork.
+    """
+
+    def __init__(self, address: WebHdfsAddress, *, clock: Clock) -> None:
+        _require_httpx()
+        self._address = address
+        self._clock = clock
+        self._active = 0
+        self._lock = threading.Lock()
+        self._connections: httpx.Client | None = None
+        self._process = 0
+
+    # ------------------------------------------------------------ operations
+
+    def status(self, path: str) -> FileStatus:
+        """Kind, size and time of a path. One request."""
+        answer = self._patiently(lambda: self._ask("GET", "GETFILESTATUS", path))
+        return _status(answer, _field(answer, "FileStatus"))
+
+    def listing(self, path: str) -> list[FileStatus]:
+        """All entries of a directory, or the file's own. One request, however many entries."""
+        answer = self._patiently(lambda: self._ask("GET", "LISTSTATUS", path))
+        return _statuses(answer, "FileStatuses", "FileStatus")
+
+    def listing_page(self, path: str, start_after: str | None) -> tuple[list[FileStatus], bool]:
+        """The next entries after a name, and whether there are more. One request."""
+        given = {} if start_after is None else {"startAfter": start_after}
+        answer = self._patiently(lambda: self._ask("GET", "LISTSTATUS_BATCH", path, **given))
+        entries = _statuses(answer, "DirectoryListing", "partialListing", "FileStatuses", "FileStatus")
+        return entries, bool(_field(answer, "DirectoryListing", "remainingEntries"))
+
+    def fetch(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Bytes of a file: all, or as many as there are of a range. One request to each kind of node."""
+        given = {} if length is None else {"offset": str(offset), "length": str(length)}
+
+        def once() -> bytes:
+            answer = self._ask("GET", "OPEN", path, **given)
+            if answer.status_code >= 300:
+                answer = _successful(self._exchange("GET", _location(answer)))
+            if not answer.headers.get("content-type", "").startswith(_BYTES):
+                raise _unexpected(answer, "the answer is not the bytes of a file")
+            return answer.content
+
+        return self._patiently(once)
+
+    def create(self, path: str, body: bytes | Iterable[bytes], *, size_bytes: int) -> None:
+        """Write a new file and its parent directories. One request to each kind of node."""
+        given = {"overwrite": "false", "createparent": "true"}
+        answer = self._ask("PUT", "CREATE", path, **given)
+        if answer.status_code < 300:
+            raise _unexpected(answer, "the NameNode names no DataNode to write to")
+        headers = {"Content-Type": _BYTES, "Content-Length": str(size_bytes)}
+        answer = _successful(self._exchange("PUT", _location(answer), content=body, headers=headers))
+        if answer.status_code != 201:
+            raise _unexpected(answer, "the DataNode does not say that it made the file")
+
+    def rename(self, source: str, target: str, *, overwrite: bool) -> bool:
+        """Rename a file in one step. One request.
+
+        Returns:
+            False when the server answered otherwise than a NameNode does to a rename with options: what it
+            did is then told by what there is.
+        """
+        options = "OVERWRITE" if overwrite else "NONE"
+        answer = self._ask("PUT", "RENAME", source, destination=target, renameoptions=options)
+        return answer.status_code == 200 and not answer.content
+
+    def delete(self, path: str, *, tries: int = 1) -> bool:
+        """Delete a file or an empty directory: whether there was one. One request a try."""
+        answer = self._patiently(lambda: self._ask("DELETE", "DELETE", path, recursive="false"), tries=tries)
+        return bool(_field(answer, "boolean"))
+
+    # ------------------------------------------------------------ requests
+
+    def _patiently(self, once: Callable[[], T], *, tries: int = READ_TRIES) -> T:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            tries -= 1
+            try:
+                return once()
+            except WebHdfsSilentError:
+                if tries <= 0:
+                    raise
+            except WebHdfsRefusedError as error:
+                if tries <= 0 or (
+                    error.status < 500 and error.status != 429 and error.exception not in _PASSING
+                ):
+                    raise
+            self._clock.sleep(pause)
+            pause *= PAUSE_GROWTH
+
+    def _ask(self, method: str, operation: str, path: str, **parameters: str) -> httpx.Response:
+        """Send to the NameNode that answered last, or to the others while that is known to do nothing."""
+        if self._address.delegation_token:
+            parameters["delegation"] = self._address.delegation_token
+        elif self._address.user:
+            parameters["user.name"] = self._address.user
+        query = urlencode({"op": operation, **parameters}, quote_via=quote)
+        endpoints = self._address.endpoints
+        first = self._active
+        failure: WebHdfsRefusedError | WebHdfsSilentError | None = None
+        for step in range(len(endpoints)):
+            index = (first + step) % len(endpoints)
+            url = f"{endpoints[index]}/webhdfs/v1{quote(path or '/', safe='/')}?{query}"
+            try:
+                answer = _successful(self._exchange(method, url))
+            except WebHdfsRefusedError as error:
+                if error.exception not in _NOT_THE_ACTIVE:
+                    raise
+                failure = failure or error
+            except WebHdfsSilentError as error:
+                if error.sent and method != "GET":
+                    raise
+                failure = error
+            else:
+                self._active = index
+                return answer
+        assert failure is not None, "there is at least one endpoint"
+        raise failure
+
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes | Iterable[bytes] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        import httpx
+
+        # Errors are raised without their origin: a request's URL, which they hold, may hold the token.
+        try:
+            return self._http().request(method, url, content=content, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise WebHdfsSilentError(self._told(error, url), sent=False) from None
+        except httpx.InvalidURL:
+            raise WebHdfsRefusedError(
+                status=400, exception="InvalidPathException", message="the path is too long for a URL"
+            ) from None
+        except httpx.HTTPError as error:
+            raise WebHdfsSilentError(self._told(error, url), sent=True) from None
+
+    def _http(self) -> httpx.Client:
+        # A connection that two processes share would give each the other's answers.
+        if self._connections is None or self._process != os.getpid():
+            with self._lock:
+                if self._connections is None or self._process != os.getpid():
+                    connections = _new_connections(self._address.timeout_seconds)
+                    weakref.finalize(self, connections.close)
+                    self._connections, self._process = connections, os.getpid()
+        return self._connections
+
+    def _told(self, error: Exception, url: str) -> str:
+        place = urlsplit(url)
+        return f"{type(error).__name__} at {place.hostname}:{place.port}: {_without_secrets(str(error))}"
+
+
+class _SecretsHidden(logging.Filter):
+    """httpx logs whole URLs and headers; a delegation token is part of them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        hidden = _without_secrets(text)
+        if hidden != text:
+            record.msg, record.args = hidden, None
+        return True
+
+
+_SECRETS_HIDDEN = _SecretsHidden()
+_TOKEN = re.compile(r"(delegation=)[^&\s'\"\\]+", re.IGNORECASE)
+
+
+def _without_secrets(text: str) -> str:
+    return _TOKEN.sub(r"\1...", text)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: it reads every certificate of the system."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _require_httpx() -> None:
+    try:
+        import httpx  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            "HDFS is reached over HTTP by the package httpx, which is not installed.",
+            cause=str(error),
+            fix="Run pip install deltaward[hdfs].",
+        ) from error
+
+
+def _new_connections(timeout_seconds: float) -> httpx.Client:
+    import httpx
+
+    for name in ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy"):
+        logging.getLogger(name).addFilter(_SECRETS_HIDDEN)
+    return httpx.Client(
+        verify=_tls(),
+        timeout=timeout_seconds,
+        follow_redirects=False,
+        headers={"Accept-Encoding": "identity"},
+        # Each request says who asks; a cookie of one NameNode would go to every port of its host.
+        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        limits=httpx.Limits(max_connections=64, max_keepalive_connections=32),
+    )
+
+
+def _successful(answer: httpx.Response) -> httpx.Response:
+    """The answer itself, if it is a success or names a DataNode."""
+    if answer.status_code < 300 or (answer.status_code in (302, 303, 307) and "location" in answer.headers):
+        return answer
+    exception, message = "", "WebHDFS does not answer so"
+    try:
+        found = json.loads(answer.content)["RemoteException"]
+        exception, message = str(found["exception"]), str(found.get("message", ""))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        pass
+    line = _without_secrets((message.splitlines() or [""])[0])[:_MAX_CAUSE_CHARACTERS]
+    raise WebHdfsRefusedError(status=answer.status_code, exception=exception, message=line)
+
+
+def _location(answer: httpx.Response) -> str:
+    """The DataNode's URL: any host, but a protocol that is as safe as the NameNode's."""
+    location = str(answer.headers["location"])
+    target = urlsplit(location)
+    safe = ("https",) if answer.request.url.scheme == "https" else ("http", "https")
+    if target.scheme not in safe or not target.hostname or "@" in target.netloc:
+        raise _unexpected(answer, f"a redirect to {target.scheme}://{target.hostname} is not followed")
+    return location
+
+
+def _unexpected(answer: httpx.Response, message: str) -> WebHdfsRefusedError:
+    return WebHdfsRefusedError(status=answer.status_code, exception="", message=message)
+
+
+def _field(answer: httpx.Response, *keys: str) -> Any:
+    try:
+        found = json.loads(answer.content)
+        for key in keys:
+            found = found[key]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise _unexpected(answer, f"the answer has no {'.'.join(keys)}") from None
+    return found
+
+
+def _statuses(answer: httpx.Response, *keys: str) -> list[FileStatus]:
+    entries = _field(answer, *keys)
+    if not isinstance(entries, list):
+        raise _unexpected(answer, f"{'.'.join(keys)} is no list")
+    return [_status(answer, entry) for entry in entries]
+
+
+def _status(answer: httpx.Response, entry: Any) -> FileStatus:
+    try:
+        return FileStatus(
+            name=str(entry["pathSuffix"]),
+            kind=str(entry["type"]),
+            size_bytes=int(entry["length"]),
+            modified_ms=int(entry["modificationTime"]),
+        )
+    except (LookupError, TypeError, ValueError):
+        raise _unexpected(answer, "an entry is no FileStatus") from None

@@ -1,0 +1,81 @@
+"""What a store's answer says about a write, and what of it may be repeated."""
+
+from __future__ import annotations
+
+import pytest
+from obstore import exceptions
+
+from delta_core.errors import (
+    AmbiguousWriteError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    StorePermissionError,
+    WriteRefusedError,
+)
+from delta_core.storage.object_store_errors import create_error, read_error, redacted, write_error
+
+
+def answer(status: int, reason: str, code: str = "") -> exceptions.GenericError:
+    body = f': <?xml version="1.0"?><Error><Code>{code}</Code><Message>m</Message></Error>' if code else ""
+    return exceptions.GenericError(
+        f"Generic S3 error: Error performing PUT http://h/b/k in 1ms - Server returned non-2xx status code: "
+        f"{status} {reason}{body}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (exceptions.AlreadyExistsError("x"), ObjectExistsError),
+        (exceptions.PreconditionError("x"), ObjectExistsError),
+        (exceptions.PermissionDeniedError("x"), StorePermissionError),
+        (exceptions.UnauthenticatedError("x"), StorePermissionError),
+        (answer(403, "Forbidden"), StorePermissionError),
+        (answer(400, "Bad Request", "ExpiredToken"), WriteRefusedError),
+        (answer(400, "Bad Request", "RequestTimeout"), AmbiguousWriteError),
+        (answer(404, "Not Found", "NoSuchBucket"), WriteRefusedError),
+        (exceptions.NotFoundError("x"), WriteRefusedError),
+        (answer(501, "Unknown Header"), WriteRefusedError),
+        (answer(409, "Conflict"), AmbiguousWriteError),
+        (answer(412, "Precondition Failed"), AmbiguousWriteError),
+        (answer(429, "Too Many Requests"), AmbiguousWriteError),
+        (answer(500, "Internal Server Error"), AmbiguousWriteError),
+        (answer(503, "Slow Down"), AmbiguousWriteError),
+        (exceptions.GenericError("connection reset"), AmbiguousWriteError),
+        (TimeoutError("timed out"), AmbiguousWriteError),
+    ],
+)
+def test_only_a_clear_refusal_says_that_nothing_was_created(
+    error: Exception, kind: type[StorageError]
+) -> None:
+    assert type(create_error(error, "_delta_log/1.json")) is kind
+
+
+def test_what_is_read_is_missing_denied_or_trouble() -> None:
+    assert type(read_error(exceptions.NotFoundError("x"), "p", verb="read")) is ObjectNotFoundError
+    assert type(read_error(FileNotFoundError("x"), "p", verb="read")) is ObjectNotFoundError
+    assert type(read_error(answer(403, "Forbidden"), "p", verb="read")) is StorePermissionError
+    trouble = read_error(answer(404, "Not Found", "NoSuchBucket"), "p", verb="list")
+    assert (type(trouble), trouble.fix) == (StorageError, "Create the bucket, or check its name.")
+    assert type(write_error(exceptions.NotFoundError("x"), "p")) is WriteRefusedError
+
+
+def test_signatures_queries_and_the_client_s_own_view_are_left_out() -> None:
+    text = (
+        "Error performing GET https://h/b/k?sig=hunter2&se=1 Authorization: AWS4hunter2 "
+        "X-Amz-Security-Token=hunter2 <Signature>hunter2</Signature> \x1b[31m\nDebug source: hunter2"
+    )
+    plain = redacted(text)
+    assert "hunter2" not in plain
+    assert "https://h/b/k?..." in plain
+    assert plain.isprintable()
+
+
+def test_of_an_answer_in_xml_the_code_and_the_message_are_left() -> None:
+    plain = redacted(str(answer(403, "Forbidden", "SignatureDoesNotMatch")))
+    assert plain.endswith("403 Forbidden: SignatureDoesNotMatch. m")
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(redacted("x" * 10_000)) < 700

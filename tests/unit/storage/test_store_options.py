@@ -1,0 +1,124 @@
+"""Options of remote stores: known ones in every spelling, others refused, values never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.storage.open import open_store
+from delta_core.storage.store_options import checked_options, require_service_address
+
+SECRET = "hunter2/secret"
+
+
+def checked(options: dict[str, str]) -> object:
+    return checked_options(
+        options,
+        prefixes=("aws_", "s3_"),
+        allowed=frozenset({"access_key_id", "endpoint", "skip_signature"}),
+        aliases={"endpoint_url": "endpoint"},
+        own=frozenset({"profile"}),
+    )
+
+
+def test_every_spelling_is_one_option() -> None:
+    found = checked_options(
+        {
+            "AWS_ACCESS_KEY_ID": "k",
+            "aws_endpoint_url": "http://h",
+            "SKIP_SIGNATURE": "True",
+            "aws_profile": "p",
+            "timeout": "5s",
+            "allow_http": "no",
+        },
+        prefixes=("aws_",),
+        allowed=frozenset({"access_key_id", "endpoint", "skip_signature"}),
+        aliases={"endpoint_url": "endpoint"},
+        own=frozenset({"profile"}),
+    )
+    assert found.service == {"access_key_id": "k", "endpoint": "http://h", "skip_signature": True}
+    assert found.client == {"timeout": "5s", "allow_http": False}
+    assert found.own == {"profile": "p"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"acces_key_id": SECRET},
+        {"conditional_put": "disabled"},
+        {"allow_invalid_certificates": "true"},
+        {"access_key_id": "k", "AWS_ACCESS_KEY_ID": SECRET},
+        {"skip_signature": SECRET},
+    ],
+)
+def test_what_is_not_known_or_contradictory_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        checked(options)
+    assert SECRET not in str(caught.value)
+
+
+def test_values_do_not_show() -> None:
+    assert SECRET not in repr(checked({"access_key_id": SECRET}))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest",
+        "http://[fe80::1]/",
+        "http://0.0.0.0:9000",
+        "ftp://host/",
+        "host:9000",
+        "http://user:password@host/",
+        "http://host/?token=1",
+        "http://[broken/",
+        "",
+    ],
+)
+def test_an_endpoint_is_a_service_s_address(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        require_service_address("endpoint", url)
+    assert "password" not in str(caught.value).replace("holds a password", "")
+
+
+@pytest.mark.parametrize(
+    ("uri", "options"),
+    [
+        ("s3://bucket/t", {"endpoint": "http://169.254.169.254/"}),
+        ("gs://bucket/t", {"base_url": "http://169.254.169.254/"}),
+        ("az://container/t", {"account_name": "a", "endpoint": "http://169.254.169.254/"}),
+        ("s3://bucket/t", {"s3_locking_provider": "zookeeper"}),
+        (
+            "s3://bucket/t",
+            {"s3_locking_provider": "dynamodb", "endpoint_url_dynamodb": "http://169.254.169.254/"},
+        ),
+        ("az://container/t", {}),
+    ],
+)
+def test_a_store_with_wrong_options_does_not_open(
+    uri: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError):
+        open_store(uri, storage_options=options)
+
+
+@pytest.mark.parametrize("uri", ["abfss://container/t", "abfss://container@host/t", "az://c@account.x/t"])
+def test_azure_s_uris_name_container_and_account_as_their_scheme_does(uri: str) -> None:
+    with pytest.raises(InvalidUriError):
+        open_store(uri, storage_options={"account_key": "a2V5"})
+
+
+def test_opening_makes_no_request_and_shows_no_key() -> None:
+    store = open_store(
+        "s3a://bucket/t",
+        storage_options={
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            "AWS_S3_LOCKING_PROVIDER": "dynamodb",
+        },
+    )
+    assert store.uri == "s3://bucket/t"
+    assert SECRET not in repr(store)
