@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core import errors
+    from delta_core.dml.group_commit import GroupCommit
     from delta_core.dml.write import write_deltalake
     from delta_core.errors import DeltaError
     from delta_core.scan.scan import Scan
@@ -20,13 +21,23 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "DeltaError": "delta_core.errors",
     "DeltaTable": "delta_core.table",
+    "GroupCommit": "delta_core.dml.group_commit",
     "Scan": "delta_core.scan.scan",
     "Snapshot": "delta_core.snapshot.snapshot",
     "Transaction": "delta_core.transaction.transaction",
     "write_deltalake": "delta_core.dml.write",
 }
 
-__all__ = ["DeltaError", "DeltaTable", "Scan", "Snapshot", "Transaction", "errors", "write_deltalake"]
+__all__ = [
+    "DeltaError",
+    "DeltaTable",
+    "GroupCommit",
+    "Scan",
+    "Snapshot",
+    "Transaction",
+    "errors",
+    "write_deltalake",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -89,6 +89,13 @@ class StorePermissionError(StorageError):
     retryable = False
 
 
+class WriteRefusedError(StorageError):
+    """The store cannot carry out a write, such as into a bucket that is not there. Nothing was created."""
+
+    code = "WRITE_REFUSED"
+    retryable = False
+
+
 class NameBlockedError(StorageError):
     """A name is taken by something that is no object, such as a directory. Nothing was created."""
 
@@ -100,6 +107,13 @@ class UnsafeStoreError(StorageError):
     """The store cannot create a file exclusively, so commits could overwrite each other."""
 
     code = "UNSAFE_STORE"
+    retryable = False
+
+
+class StoreContractError(StorageError):
+    """A store does not keep what `LogStore` promises; raised by the checks of `delta_core.conformance`."""
+
+    code = "STORE_CONTRACT_BROKEN"
     retryable = False
 
 
@@ -142,6 +156,13 @@ class LogGapError(InvalidTableError):
     code = "LOG_GAP"
 
 
+class StaleListingError(StorageError):
+    """A store with weak listings shows less of a table than it has shown before."""
+
+    code = "STALE_LISTING"
+    retryable = True
+
+
 class MissingDataFileError(InvalidTableError):
     """A data file that the log lists is not in the store."""
 
@@ -152,6 +173,12 @@ class TableChangedError(InvalidTableError):
     """Rows were changed or removed where only new ones can be told from what was there before."""
 
     code = "TABLE_CHANGED"
+
+
+class RowTrackingDisabledError(InvalidTableError):
+    """Ids or versions of rows were asked for, and the table does not keep them."""
+
+    code = "ROW_TRACKING_DISABLED"
 
 
 class PathEscapeError(InvalidTableError):

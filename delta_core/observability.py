@@ -88,7 +88,10 @@ def escape_control_characters(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """One line per record: time, level, logger, message, then `key=value` fields."""
+    """One line per record: time, level, logger, message, then `key=value` fields.
+
+    The lines of a traceback are indented: what an error's text holds cannot pass for another record.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line; a traceback follows on its own lines."""
@@ -96,7 +99,8 @@ class TextFormatter(logging.Formatter):
         head = f"{self.formatTime(record)} {record.levelname} {record.name}: "
         line = head + escape_control_characters(record.getMessage() + fields)
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            traceback = self.formatException(record.exc_info)
+            line += "".join(f"\n  {escape_control_characters(part)}" for part in traceback.split("\n"))
         return line
 
 

@@ -13,6 +13,7 @@ from delta_core.checkpoint.classic import CheckpointInfo, write_checkpoint
 from delta_core.checkpoint.log_cleanup import LogCleanup, cleanup_expired_logs
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.alter import create_table
+from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
@@ -24,6 +25,7 @@ from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.scan.add_actions import add_actions_table
 from delta_core.scan.appended import appended_batches
 from delta_core.scan.change_data import ChangeDataScan
+from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.schema.json import schema_to_json
@@ -31,10 +33,13 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
+from delta_core.transaction.read_set import ReadSet
+from delta_core.transaction.serializable_read import verify_serializable
 
 Predicate = Expression | str
 
@@ -71,6 +76,7 @@ class DeltaTable:
         storage_options: Mapping[str, str] | None = None,
         *,
         timestamp_ms: int | None = None,
+        allowed_roots: Sequence[str | os.PathLike[str]] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Open a table; reads its protocol and metadata, no list of files.
@@ -80,6 +86,9 @@ class DeltaTable:
             version: the version to show; the latest when None.
             storage_options: for the store.
             timestamp_ms: show the version that was current then (epoch milliseconds).
+            allowed_roots: paths or `file:` URIs below which absolute paths of the log may lead when rows
+                are read: for a shallow clone, the root of the table that it was cloned from. Nothing is
+                ever written or deleted there.
             clock: where time comes from.
 
         Raises:
@@ -88,6 +97,7 @@ class DeltaTable:
         """
         self._clock = clock
         self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
+        self._allowed_roots = open_allowed_roots(allowed_roots, storage_options=storage_options, clock=clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, version=version, timestamp_ms=timestamp_ms, clock=clock)
         self._pinned = version is not None or timestamp_ms is not None
@@ -215,10 +225,10 @@ class DeltaTable:
         Raises:
             VersionNotFoundError: the version is not, or no longer, in the log.
         """
-        self._known_at_ms = self._clock.now_ms()
         self._snapshot = Snapshot.load(
             self._store, version=version, timestamp_ms=timestamp_ms, clock=self._clock
         )
+        self._known_at_ms = self._snapshot.known_at_ms
         self._pinned = version is not None or timestamp_ms is not None
 
     def update_incremental(self) -> None:
@@ -228,13 +238,29 @@ class DeltaTable:
         else:
             self.adopt(self._snapshot.refresh())
 
+    def verify_serializable(self, predicate: Predicate | None = None) -> int:
+        """Check that what this version shows of some rows, or of all, is still so at the newest version.
+
+        One listing, and one request for each commit since. Nothing is written, and the handle stays.
+
+        Returns:
+            The newest version.
+
+        Raises:
+            ConcurrentModificationError: a commit since has added or removed such rows, or changed metadata.
+            StaleCommitError: the table was replaced, or its commits since were cleaned up.
+        """
+        expression = resolve_predicate(predicate, self._snapshot.schema)
+        reads = ReadSet(whole_table=True) if expression is None else ReadSet(predicates=(expression,))
+        return verify_serializable(self._snapshot, reads)
+
     def _adopt_result(self, committed: Committed | None) -> None:
         if committed is not None and committed.snapshot is not None:
             self.adopt(committed.snapshot)
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Show this snapshot of the table, which the caller knows to be the newest."""
-        self._known_at_ms = self._clock.now_ms()
+        """Show this snapshot of the table, which was the newest when it was last known."""
+        self._known_at_ms = snapshot.known_at_ms
         self._pinned = False
         self._snapshot = snapshot
 
@@ -265,6 +291,7 @@ class DeltaTable:
         filters: Predicate | None = None,
         *,
         shard: tuple[int, int] | None = None,
+        row_ids: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows as a stream in bounded memory.
 
@@ -273,14 +300,33 @@ class DeltaTable:
             filters: a predicate as Spark SQL text or as a tree; files that cannot match are not read.
             shard: (index, count): this reader's share of the files, for readers that work side by side on
                 one version.
+            row_ids: after the columns come `_row_id`, which a row keeps for its life, and
+                `_row_commit_version`, the version that inserted or updated it last: what delta-spark
+                calls `_metadata.row_id` and `_metadata.row_commit_version`.
+
+        Raises:
+            RowTrackingDisabledError: row ids are asked for, and row tracking is not enabled.
         """
-        return Scan(self._snapshot, predicate=filters, columns=columns).to_batches(shard=shard)
+        return self._scan(columns, filters, row_ids).to_batches(shard=shard)
 
     def to_pyarrow_table(
-        self, columns: Sequence[str] | None = None, filters: Predicate | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        filters: Predicate | None = None,
+        *,
+        row_ids: bool = False,
     ) -> pa.Table:
-        """The rows as one table in memory. Arguments as `to_batches`."""
-        return Scan(self._snapshot, predicate=filters, columns=columns).to_table()
+        """The rows as one table in memory. Arguments and errors as those of `to_batches`."""
+        return self._scan(columns, filters, row_ids).to_table()
+
+    def _scan(self, columns: Sequence[str] | None, filters: Predicate | None, row_ids: bool) -> Scan:
+        return Scan(
+            self._snapshot,
+            predicate=filters,
+            columns=columns,
+            metadata_columns=ROW_TRACKING_COLUMNS if row_ids else (),
+            allowed_roots=self._allowed_roots,
+        )
 
     def load_cdf(
         self,
@@ -317,7 +363,13 @@ class DeltaTable:
         first = starting_version
         if starting_timestamp_ms is not None:
             first = first_version_since(self._store, starting_timestamp_ms)
-        scan = ChangeDataScan(last, starting_version=first, columns=columns, predicate=predicate)
+        scan = ChangeDataScan(
+            last,
+            starting_version=first,
+            columns=columns,
+            predicate=predicate,
+            allowed_roots=self._allowed_roots,
+        )
         return pa.RecordBatchReader.from_batches(scan.schema, scan.to_batches())
 
     def appended_batches(
@@ -334,7 +386,13 @@ class DeltaTable:
             TableChangedError: a commit changed or removed rows, so appended rows are not the whole story.
             VersionNotFoundError: a commit in between is no longer in the log.
         """
-        return appended_batches(self._snapshot, since_version=since_version, columns=columns, filters=filters)
+        return appended_batches(
+            self._snapshot,
+            since_version=since_version,
+            columns=columns,
+            filters=filters,
+            allowed_roots=self._allowed_roots,
+        )
 
     # ------------------------------------------------------------ maintenance
 

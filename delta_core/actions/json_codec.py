@@ -25,6 +25,7 @@ from delta_core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_core.actions.doubled_keys import doubled_key
 from delta_core.actions.validation import CHECKS, Fields, InvalidAction, dv_unique_id
 from delta_core.errors import CorruptLogError
 from delta_core.storage.uri import canonical_log_path
@@ -42,10 +43,33 @@ class RawAction(NamedTuple):
 
 def iter_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """The non-blank lines of a commit with their numbers from 1."""
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        stripped = line.strip()
+    number, start, size = 0, 0, len(data)
+    while start < size:
+        # One at a time: a list of all lines of a file of line ends takes eight times its bytes.
+        end = data.find(b"\n", start)
+        end = size if end < 0 else end
+        number += 1
+        stripped = data[start:end].strip()
         if stripped:
             yield number, stripped
+        start = end + 1
+
+
+def require_lines(data: bytes, *, path: str) -> None:
+    """Refuse a commit without a line.
+
+    Whoever commits writes at least `commitInfo`, so it is a write that a crash cut off. Going on without it
+    would lose a commit that may have been acknowledged.
+
+    Raises:
+        CorruptLogError: there is nothing in it.
+    """
+    if not data.strip():
+        raise CorruptLogError(
+            f"{path!r} holds no action.",
+            cause=f"It has {len(data)} bytes and no line: most likely its writer did not finish.",
+            fix="Restore the log file from a backup, or restore the table to an earlier version.",
+        )
 
 
 def parse_line(
@@ -77,6 +101,9 @@ def parse_line(
             check(fields)
         except InvalidAction as error:
             raise _corrupt(path, number, f"{kind}.{error}") from None
+        if kind != "commitInfo" and (doubled := doubled_key(line, parsed)) is not None:
+            # Readers differ in which one they take, so they would read different tables.
+            raise _corrupt(path, number, f"the key {doubled!r} is there twice in one object")
         found = RawAction(number, kind, fields)
     return found
 
@@ -96,6 +123,7 @@ def parse_commit(
             file (path and deletion vector) added or removed twice, or both added and removed, and for
             two `txn` of one application (PROTOCOL.md, "Action Reconciliation").
     """
+    require_lines(data, path=path)
     actions: list[RawAction] = []
     seen: dict[tuple[str, ...], RawAction] = {}
     for number, line in iter_lines(data):
@@ -126,10 +154,15 @@ def encode_commit(actions: Sequence[Action]) -> bytes:
 
     That `commitInfo` leads lets a reader decide whose commit it is from the first kilobytes.
     """
-    ordered = sorted(actions, key=lambda action: not isinstance(action, CommitInfo))
     return b"".join(
-        orjson.dumps(action_to_json(action), option=orjson.OPT_APPEND_NEWLINE) for action in ordered
+        orjson.dumps(action_to_json(action), option=orjson.OPT_APPEND_NEWLINE)
+        for action in commit_order(actions)
     )
+
+
+def commit_order(actions: Sequence[Action]) -> list[Action]:
+    """The actions as a commit lists them: `commitInfo` first."""
+    return sorted(actions, key=lambda action: not isinstance(action, CommitInfo))
 
 
 def _uniqueness_key(action: RawAction) -> tuple[str, ...] | None:

@@ -168,6 +168,7 @@ def _checkpoint_metadata(fields: Fields) -> None:
 def _sidecar(fields: Fields) -> None:
     _string(fields, "path", required=True, empty=False)
     _integer(fields, "sizeInBytes", minimum=0)
+    _integer(fields, "modificationTime")
 
 
 def _anything(fields: Fields) -> None:

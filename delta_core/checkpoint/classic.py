@@ -64,13 +64,23 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
     Raises:
         UnsupportedTableFeatureError: the table uses what a checkpoint of ours cannot hold.
         StaleCommitError: the table at this place is no longer the snapshot's.
-        VerificationError: what was read back is not what was written; the file is deleted.
+        VerificationError: the version is not what its checksum says; or what was read back is not what was
+            written, and the file is deleted.
     """
     snapshot.require_writable(operation="write a checkpoint")
     version_file = snapshot.segment.version_file
-    replaced = None if version_file is None else log_replaced(snapshot.store, version_file)
+    replaced = (
+        None if version_file is None else log_replaced(snapshot.store, version_file, clock=snapshot.clock)
+    )
     if replaced is not None:
         raise replaced
+    if snapshot.checksum_discrepancies:
+        # Log cleanup would make it the only account of the table.
+        raise VerificationError(
+            f"No checkpoint is written of version {snapshot.version}: it is not what its checksum says.",
+            cause="; ".join(snapshot.checksum_discrepancies),
+            fix="Restore the log from a backup, or delete the checksum if the log is right.",
+        )
     if snapshot.properties.write_stats_as_struct:
         raise UnsupportedTableFeatureError(
             f"Cannot write a checkpoint: the table sets {WRITE_STATS_AS_STRUCT.key}.",

@@ -39,7 +39,8 @@ _BOUNDED = frozenset({STRING, LONG, INTEGER, SHORT, BYTE, FLOAT, DOUBLE, DATE, T
 _ASCII_TIE_BREAKER = "\x7f"
 _TIE_BREAKER = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)
-_NAME_PART = re.compile(r"\s*(?:`((?:[^`]|``)*)`|([^`.,]+?))\s*(?=[.,]|$)")
+_NAME_PART = re.compile(r"\s*+(?:`((?:[^`]|``)*+)`|([^`.,]++))\s*+(?=[.,]|$)")
+_SKIPPED = re.compile(r"`+|[.,]|[^`.,]+")
 
 
 class SkippingProperties(Protocol):
@@ -102,9 +103,14 @@ def parse_column_list(text: str) -> list[tuple[str, ...]]:
     while position < len(text):
         match = _NAME_PART.match(text, position)
         if match is None:
-            position += 1
+            # No name begins here: over all of it at once, or a long text without names takes for ever.
+            skipped = _SKIPPED.match(text, position)
+            if text[position] == "," and parts:
+                paths.append(tuple(parts))
+                parts = []
+            position = skipped.end() if skipped else position + 1
             continue
-        parts.append((match[1].replace("``", "`") if match[1] is not None else match[2]).casefold())
+        parts.append((match[1].replace("``", "`") if match[1] is not None else match[2].strip()).casefold())
         position = match.end()
         if position >= len(text) or text[position] == ",":
             paths.append(tuple(parts))

@@ -8,7 +8,8 @@ import zlib
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
 from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
-from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError
+from delta_core.errors import InvalidTableError
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -19,7 +20,11 @@ _MAX_BYTES = 1 << 31
 
 
 def read_deletion_vector(
-    store: LogStore, descriptor: DeletionVectorDescriptor, *, num_rows: int
+    store: LogStore,
+    descriptor: DeletionVectorDescriptor,
+    *,
+    num_rows: int,
+    access: DataAccess = TABLE_ONLY,
 ) -> Positions:
     """The positions of the deleted rows, ascending. At most one request; none for an inline vector.
 
@@ -31,6 +36,7 @@ def read_deletion_vector(
         descriptor: as in the log.
         num_rows: how many rows the data file has. A small vector can claim many millions of rows, so it is
             not unfolded before that is known.
+        access: where besides the table the vector's file may be.
 
     Raises:
         MissingDataFileError: the vector's file is not in the store.
@@ -43,7 +49,7 @@ def read_deletion_vector(
     if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < _MAX_BYTES:
         raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
     try:
-        data = _inline(descriptor) if descriptor.storage_type == "i" else _stored(store, descriptor)
+        data = _inline(descriptor) if descriptor.storage_type == "i" else _stored(store, descriptor, access)
         magic = int.from_bytes(data[:4], "little")
         if magic != _MAGIC:
             raise MalformedBitmap(f"its magic number is {magic}, expected {_MAGIC}")
@@ -83,27 +89,33 @@ def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
     return data[: descriptor.size_in_bytes]
 
 
-def _stored(store: LogStore, descriptor: DeletionVectorDescriptor) -> bytes:
-    path = deletion_vector_path(descriptor, root_uri=store.uri)
-    assert path is not None
+def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataAccess) -> bytes:
+    if descriptor.storage_type == "p":
+        place = access.locate(descriptor.path_or_inline_dv, store=store)
+        store, path = place.store, place.path
+    else:
+        name = deletion_vector_path(descriptor, root_uri=store.uri)
+        assert name is not None
+        path = name
     offset = descriptor.offset or 0
     if offset < 0:
         raise MalformedBitmap(f"its offset is {offset}")
-    try:
-        source = store.open_input(path)
-    except ObjectNotFoundError as error:
-        raise MissingDataFileError(
-            f"The deletion vector file {path} is missing",
-            cause="The log lists it, but the store does not have it",
-            fix="Restore the file: without it, deleted rows cannot be told from the others",
-        ) from error
-    with source:
+    with access.open(
+        store,
+        path,
+        kind="deletion vector file",
+        fix="Restore the file: without it, deleted rows cannot be told from the others",
+    ) as source:
         try:
             version = source.read(1)
             if version != bytes([_FORMAT_VERSION]):
                 raise MalformedBitmap(f"its file has format version {version.hex() or 'none'}, expected 01")
             # Without an offset the vector is the first one, right after the version.
-            source.seek(max(offset, 1))
+            start = max(offset, 1)
+            if start + descriptor.size_in_bytes + 8 > source.size():
+                # Read so far, a size of two gigabytes would be allocated first.
+                raise MalformedBitmap("its file ends early")
+            source.seek(start)
             framed = source.read(4 + descriptor.size_in_bytes + 4)
         except OSError as error:
             raise MalformedBitmap(str(error)) from error

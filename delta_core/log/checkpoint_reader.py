@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -24,9 +25,15 @@ import pyarrow.parquet as pq
 from delta_core.actions.json_codec import RawAction, parse_commit
 from delta_core.actions.validation import CHECKPOINT_CHECKS, InvalidAction
 from delta_core.errors import CorruptLogError, ObjectNotFoundError, PathEscapeError
+from delta_core.log.bounded_read import read_lines
 from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import SIDECAR_DIRECTORY, LogFileKind
+from delta_core.storage.cached import kept_columns
+from delta_core.storage.kept_columns import KeptColumns
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.parquet_footer import read_footer
+from delta_core.storage.parquet_pages import check_pages
+from delta_core.storage.side_by_side import MAX_REQUESTS, side_by_side
 from delta_core.storage.uri import resolve_data_path, uri_scheme
 
 # The leaf that is never null where an action of the kind is present.
@@ -41,11 +48,25 @@ KEY_LEAVES = {
     "sidecar": "sidecar.path",
 }
 
+# One that every such action has, too, so that an action that lost its key is noticed.
+_COMPANIONS = {
+    "add": "add.size",
+    "remove": "remove.dataChange",
+    "metaData": "metaData.schemaString",
+    "protocol": "protocol.minWriterVersion",
+    "txn": "txn.version",
+    "domainMetadata": "domainMetadata.configuration",
+    "sidecar": "sidecar.sizeInBytes",
+}
+
 BATCH_ROWS = 1 << 17
 """Rows are decoded so many at a time: one large allocation costs more than the decoding."""
 
 # Footers are small reads that mostly wait for the store.
 _SIDECAR_THREADS = 8
+
+# Larger ones are read in part, though that takes more requests.
+_WHOLE_BYTES = 256 << 20
 
 # A process may have a thousand files open, and many tables.
 _HELD_SIDECARS = 64
@@ -64,21 +85,31 @@ class CheckpointPart:
         self._store = store
         self.path = info.path
         self.size_bytes = info.size_bytes
-        self._lock = threading.Lock()
-        source = store.open_input(info.path)
+        source = self._source()
         try:
+            self.size_bytes = source.size()
+            footer = read_footer(source)
+            source.seek(0)
             metadata = pq.read_metadata(source)
-            leaves = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+            leaves = [leaf.path for leaf in footer.leaves]
             maps = [leaf for leaf in leaves if leaf.startswith("add.partitionValues.")]
         except (pa.ArrowException, OSError, ValueError) as error:
             source.close()
             raise self._damaged(error) from error
         self._maps = maps
+        self._footer = footer
         self.metadata = metadata
-        self._held = self._parquet_file(source) if hold else None
+        self._held = source if hold else None
+        self._walked: set[tuple[int, int]] = set()
         if not hold:
             source.close()
         self.leaves = {leaf: index for index, leaf in enumerate(leaves)}
+
+    def _source(self) -> pa.NativeFile:
+        # Most of a checkpoint is read sooner or later, in many small reads.
+        if self.size_bytes <= _WHOLE_BYTES:
+            return self._store.open_whole(self.path)
+        return self._store.open_input(self.path)
 
     def _parquet_file(self, source: pa.NativeFile) -> pq.ParquetFile:
         return pq.ParquetFile(
@@ -86,38 +117,67 @@ class CheckpointPart:
         )
 
     @contextmanager
-    def _opened(self) -> Iterator[pq.ParquetFile]:
-        """The file, for one reader at a time."""
+    def _opened(self, row_group: int, leaves: Sequence[str]) -> Iterator[pq.ParquetFile]:
+        """The file for one reader, among others, that will decode some leaves of a row group."""
         if self._held is not None:
-            with self._lock:
-                yield self._held
+            self._check_pages(self._held, row_group, leaves)
+            yield self._parquet_file(self._held)
             return
         try:
-            source = self._store.open_input(self.path)
+            source = self._source()
         except ObjectNotFoundError as error:
             raise damaged_checkpoint(self.path, "it was deleted after it was opened") from error
         with source:
+            self._check_pages(source, row_group, leaves)
             yield self._parquet_file(source)
+
+    def _check_pages(self, source: pa.NativeFile, row_group: int, leaves: Sequence[str]) -> None:
+        if self._store.remote and self.size_bytes > _WHOLE_BYTES:
+            return  # each header would be a request
+        for leaf, index in self.leaves.items():
+            wanted = any(leaf == one or leaf.startswith(one + ".") for one in leaves)
+            if wanted and (row_group, index) not in self._walked:
+                check_pages(source, self._footer.groups[row_group][index])
+                self._walked.add((row_group, index))
+
+    @property
+    def kept_columns(self) -> KeptColumns | None:
+        """Where what is worked out from the file is kept for other processes, if anywhere."""
+        return kept_columns(self._store, self.path)
 
     def has(self, column: str) -> bool:
         """True when the file has the leaf, or leaves below it."""
-        return column in self.leaves or any(leaf.startswith(column + ".") for leaf in self.leaves)
+        return bool(self._of(column))
 
     def present_rows(self, row_group: int, leaf: str) -> int | None:
         """How many rows of the row group have a value in the leaf; None when the footer does not say."""
         index = self.leaves.get(leaf)
         if index is None:
             return 0
-        group = self.metadata.row_group(row_group)
-        statistics = group.column(index).statistics
-        if statistics is None or not statistics.has_null_count:
-            return None
-        return int(group.num_rows - statistics.null_count)
+        nulls = self._footer.groups[row_group][index].nulls
+        return None if nulls is None else self._footer.group_rows[row_group] - nulls
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """The row groups that may hold actions of a kind."""
-        leaf = KEY_LEAVES[kind]
-        return [group for group in range(self.metadata.num_row_groups) if self.present_rows(group, leaf) != 0]
+        """The row groups that may hold actions of a kind.
+
+        Raises:
+            CorruptLogError: the footer counts other fields of such actions and not their key.
+        """
+        leaf, companion = KEY_LEAVES[kind], _COMPANIONS.get(kind)
+        found = []
+        for group in range(len(self._footer.group_rows)):
+            if self.present_rows(group, leaf) != 0:
+                found.append(group)
+            elif companion is not None and self.present_rows(group, companion):
+                raise damaged_checkpoint(self.path, f"{kind!r} actions have a {companion!r} and no {leaf!r}")
+            elif leaf not in self.leaves and any(
+                self.present_rows(group, one) != 0 for one in self._of(kind)
+            ):
+                raise damaged_checkpoint(self.path, f"{kind!r} actions have no {leaf!r}")
+        return found
+
+    def _of(self, column: str) -> list[str]:
+        return [leaf for leaf in self.leaves if leaf == column or leaf.startswith(column + ".")]
 
     def read(self, row_group: int, kind: str, columns: Sequence[str]) -> list[pa.StructArray]:
         """The named fields of one kind of action in one row group; rows of other kinds are null.
@@ -132,24 +192,28 @@ class CheckpointPart:
             return found
         # Where a page's dictionary ends Arrow may end a batch, too, and other columns then do not fit it.
         try:
-            with self._opened() as file:
-                whole = file.read_row_group(row_group, columns=_leaves(kind, columns), use_threads=False)
+            leaves = _leaves(kind, columns)
+            with self._opened(row_group, leaves) as file:
+                whole = file.read_row_group(row_group, columns=leaves, use_threads=False)
             column = whole.column(kind)
             rows = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
         except _UNREADABLE as error:
             raise self._damaged(error) from error
         return [rows.slice(start, BATCH_ROWS) for start in range(0, len(rows), BATCH_ROWS)]
 
-    def stream(self, row_group: int, kind: str, columns: Sequence[str]) -> Iterator[pa.StructArray]:
-        """As `read`, run by run, for who may stop early; runs may be shorter.
+    def stream(
+        self, row_group: int, kind: str, columns: Sequence[str], *, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.StructArray]:
+        """As `read`, for who may stop early, in runs of so many rows or less. Several may be under way.
 
         Raises:
             CorruptLogError: the file cannot be decoded.
         """
         try:
-            with self._opened() as file:
+            leaves = _leaves(kind, columns)
+            with self._opened(row_group, leaves) as file:
                 for batch in file.iter_batches(
-                    BATCH_ROWS, row_groups=[row_group], columns=_leaves(kind, columns), use_threads=False
+                    rows, row_groups=[row_group], columns=leaves, use_threads=False
                 ):
                     yield batch.column(kind)
         except _UNREADABLE as error:
@@ -201,16 +265,15 @@ class CheckpointReader:
 
     @classmethod
     def open(cls, store: LogStore, files: CheckpointFiles) -> CheckpointReader:
-        """Read the footers, and JSON whole. One or two requests a part, none for a sidecar.
+        """Read the footers, and JSON whole. One request a part on a remote store, none for a sidecar.
 
         Raises:
             CorruptLogError: a part is damaged, or says that it is another version's.
         """
         parquet = [part for part in files.parts if part.path.endswith(".parquet")]
-        lines = [
-            action for part in files.parts if part not in parquet for action in _json_part(store, part.path)
-        ]
-        reader = cls(files, [CheckpointPart(store, part) for part in parquet], lines, store=store)
+        lines = [action for part in files.parts if part not in parquet for action in _json_part(store, part)]
+        parts = side_by_side(store, [partial(CheckpointPart, store, part) for part in parquet])
+        reader = cls(files, parts, lines, store=store)
         reader._check_version()
         return reader
 
@@ -285,25 +348,32 @@ class CheckpointReader:
 
         def opened(path: str, fields: Mapping[str, Any]) -> CheckpointPart:
             hold = len(paths) <= _HELD_SIDECARS
-            return self._open_sidecar(store, path, fields.get("sizeInBytes"), hold=hold)
+            return self._open_sidecar(store, path, fields, hold=hold)
 
         if len(paths) == 1:
             return (opened(paths[0], sidecars[0]),)
-        workers = min(_SIDECAR_THREADS, len(paths))
+        workers = min(MAX_REQUESTS if store.remote else _SIDECAR_THREADS, len(paths))
         with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-sidecar") as pool:
             return tuple(pool.map(opened, paths, sidecars))
 
     def _open_sidecar(
-        self, store: LogStore, path: str, size_bytes: int | None, *, hold: bool
+        self, store: LogStore, path: str, fields: Mapping[str, Any], *, hold: bool
     ) -> CheckpointPart:
+        size_bytes, modified_ms = fields.get("sizeInBytes"), fields.get("modificationTime")
         try:
-            info = store.head(path)
-            if size_bytes is not None and info.size_bytes != size_bytes:
+            # What the manifest says of it saves a request.
+            info = (
+                store.head(path)
+                if size_bytes is None or modified_ms is None
+                else ObjectInfo(path=path, size_bytes=size_bytes, modified_ms=modified_ms)
+            )
+            part = CheckpointPart(store, info, hold=hold)
+            if part.size_bytes != info.size_bytes:
                 raise damaged_checkpoint(
                     self.files.names[0],
-                    f"its sidecar {path!r} has {info.size_bytes} bytes, not {size_bytes}",
+                    f"its sidecar {path!r} has {part.size_bytes} bytes, not {info.size_bytes}",
                 )
-            return CheckpointPart(store, info, hold=hold)
+            return part
         except ObjectNotFoundError as error:
             # For the checkpoint's reader that is damage: there may be a way around the whole checkpoint.
             raise damaged_checkpoint(self.files.names[0], f"its sidecar {path!r} does not exist") from error
@@ -329,17 +399,32 @@ def _present_rows(
     count = part.present_rows(group, KEY_LEAVES[kind])
     found: list[dict[str, Any]] = []
     for rows in part.stream(group, kind, columns):
-        found += rows.filter(pc.is_valid(pc.struct_field(rows, key))).to_pylist()
+        try:
+            # Damaged pages decode to invalid text.
+            rows.validate(full=True)
+            named = pc.is_valid(pc.struct_field(rows, key))
+            _require_named(rows.filter(pc.invert(named)), kind, part.path)
+            found += rows.filter(named).to_pylist()
+        except _UNREADABLE as error:
+            raise damaged_checkpoint(part.path, f"{kind}: {error}") from error
         if count is not None and len(found) >= count:
             break
     return found
 
 
-def _json_part(store: LogStore, path: str) -> list[RawAction]:
+def _require_named(rows: pa.StructArray, kind: str, path: str) -> None:
+    """Rows without the key are those of other actions, so nothing else may be in them."""
+    for index in range(rows.type.num_fields):
+        item = rows.type.field(index)
+        if not pa.types.is_nested(item.type) and pc.struct_field(rows, index).null_count < len(rows):
+            raise damaged_checkpoint(path, f"a {kind!r} action has a {item.name!r}, and no key")
+
+
+def _json_part(store: LogStore, info: ObjectInfo) -> list[RawAction]:
     try:
-        return parse_commit(store.read(path), path=path, checks=CHECKPOINT_CHECKS)
+        return parse_commit(read_lines(store, info), path=info.path, checks=CHECKPOINT_CHECKS)
     except CorruptLogError as error:
-        raise damaged_checkpoint(path, f"{error.problem} {error.cause}") from error
+        raise damaged_checkpoint(info.path, f"{error.problem} {error.cause}") from error
 
 
 def _checked(kind: str, row: dict[str, Any], path: str) -> dict[str, Any]:
@@ -354,5 +439,6 @@ def _checked(kind: str, row: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Arrow gives a map as a list of pairs."""
-    return dict(value) if name in ("configuration", "options") and isinstance(value, list) else value
+    """Arrow gives a map as a list of pairs; what else is there in its place the checks refuse."""
+    is_map = name in ("configuration", "options") and isinstance(value, list)
+    return dict(value) if is_map and all(isinstance(item, tuple) for item in value) else value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.actions.json_codec import (
@@ -13,15 +14,18 @@ from delta_core.actions.json_codec import (
     parse_commit,
     parse_line,
     protocol_from_json,
+    require_lines,
 )
 from delta_core.errors import CorruptLogError
+from delta_core.log.bounded_read import read_lines
 from delta_core.log.listing import CommitFile
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.side_by_side import side_by_side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitData:
-    """A commit's bytes, parsed when asked."""
+    """The bytes of a commit, or of a compaction that stands for some; parsed when asked."""
 
     version: int
     path: str
@@ -62,9 +66,17 @@ class CommitData:
         )
 
 
-def read_commits(store: LogStore, files: Iterable[CommitFile]) -> tuple[CommitData, ...]:
-    """Read commits, in order. One request each."""
+def read_commits(store: LogStore, files: Sequence[CommitFile]) -> tuple[CommitData, ...]:
+    """Read commits, in order. One request each, side by side where the store is remote.
+
+    Raises:
+        CorruptLogError: a commit is empty, or has a line longer than any action.
+        ObjectNotFoundError: a commit is gone.
+    """
+    bodies = side_by_side(store, [partial(read_lines, store, file.info) for file in files])
+    for file, data in zip(files, bodies, strict=True):
+        require_lines(data, path=file.info.path)
     return tuple(
-        CommitData(version=file.version, path=file.info.path, data=store.read(file.info.path))
-        for file in files
+        CommitData(version=file.version, path=file.info.path, data=data)
+        for file, data in zip(files, bodies, strict=True)
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from delta_core.log.log_path import (
     CHECKPOINT_KINDS,
     LOG_DIRECTORY,
     LogFileKind,
     LogPath,
+    commit_path,
     version_prefix,
 )
 from delta_core.storage.log_store import LogStore, ObjectInfo
@@ -44,11 +46,29 @@ class CheckpointFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedFile:
+    """A log compaction file: it stands for the commits from `version` to `end_version`, both included."""
+
+    version: int
+    end_version: int
+    info: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """The commits (ascending by version) and the complete checkpoints (best last)."""
+    """What a log holds.
+
+    Attributes:
+        commits: ascending by version.
+        checkpoints: the complete ones, best last.
+        compactions: ascending by first version, then by last.
+        checksums: the version checksums, by version.
+    """
 
     commits: tuple[CommitFile, ...]
     checkpoints: tuple[CheckpointFiles, ...]
+    compactions: tuple[CompactedFile, ...] = ()
+    checksums: Mapping[int, ObjectInfo] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -61,6 +81,28 @@ class LogListing:
         return max(item[-1].version for item in (self.commits, self.checkpoints) if item)
 
 
+def commit_files(store: LogStore, versions: Sequence[int]) -> tuple[CommitFile, ...]:
+    """The objects of commits that are known to be there.
+
+    One request where there are several and the store is remote, else one for each.
+
+    Args:
+        versions: ascending.
+
+    Raises:
+        ObjectNotFoundError: a commit is gone.
+    """
+    listed: dict[int, CommitFile] = {}
+    if store.remote and len(versions) > 1:
+        listing = list_log(store, from_version=versions[0])
+        listed = {commit.version: commit for commit in listing.commits}
+    # Not every store lists at once what it has.
+    return tuple(
+        listed.get(version) or CommitFile(version=version, info=store.head(commit_path(version)))
+        for version in versions
+    )
+
+
 def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     """List the log from a version on. One listing.
 
@@ -70,6 +112,8 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     start_after = version_prefix(from_version) if from_version else None
     commits: dict[int, CommitFile] = {}
     pieces: dict[tuple[int, LogFileKind, object], dict[int, ObjectInfo]] = {}
+    compactions: dict[tuple[int, int], CompactedFile] = {}
+    checksums: dict[int, ObjectInfo] = {}
     for info in store.list_directory(LOG_DIRECTORY, start_after=start_after):
         path = LogPath.parse(info.path)
         if path is None or path.version < from_version:
@@ -79,6 +123,11 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
         elif path.kind in CHECKPOINT_KINDS:
             group = path.name if path.kind is LogFileKind.V2_CHECKPOINT else path.num_parts
             pieces.setdefault((path.version, path.kind, group), {})[path.part or 1] = info
+        elif path.kind is LogFileKind.CHECKSUM:
+            checksums[path.version] = info
+        elif path.end_version is not None:
+            key = (path.version, path.end_version)
+            compactions[key] = CompactedFile(version=key[0], end_version=key[1], info=info)
     checkpoints = [
         CheckpointFiles(version=version, kind=kind, parts=tuple(parts[number] for number in sorted(parts)))
         for (version, kind, group), parts in pieces.items()
@@ -86,5 +135,8 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     ]
     checkpoints.sort(key=lambda item: (item.version, _PREFERENCE[item.kind], item.names))
     return LogListing(
-        commits=tuple(commits[version] for version in sorted(commits)), checkpoints=tuple(checkpoints)
+        commits=tuple(commits[version] for version in sorted(commits)),
+        checkpoints=tuple(checkpoints),
+        compactions=tuple(compactions[key] for key in sorted(compactions)),
+        checksums=checksums,
     )

@@ -1,4 +1,8 @@
-"""Which files make up a version: at most one checkpoint and every commit after it."""
+"""Which files make up a version: at most one checkpoint and every commit after it.
+
+A log compaction file may be read instead of the commits that it stands for (PROTOCOL.md, "Log Compaction
+Files"); the commits must exist all the same, since a gap in them means that history was tampered with.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass, replace
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import LogGapError, ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.last_checkpoint import read_last_checkpoint
-from delta_core.log.listing import CheckpointFiles, CommitFile, LogListing, list_log
+from delta_core.log.listing import CheckpointFiles, CommitFile, CompactedFile, LogListing, list_log
 from delta_core.log.log_path import commit_path
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
@@ -22,6 +26,8 @@ class LogSegment:
     Attributes:
         commits: contiguous, ascending, the first one after the checkpoint, the last one `version`.
         checkpoint: None when the log is read from version 0.
+        compactions: log compaction files that stand for some of the commits; ascending, none overlaps.
+        checksum: the version's checksum, or None.
         version_file: the commit of `version`, also when a checkpoint makes reading it unnecessary;
             None when it has been cleaned up.
     """
@@ -30,6 +36,21 @@ class LogSegment:
     commits: tuple[CommitFile, ...]
     checkpoint: CheckpointFiles | None = None
     version_file: ObjectInfo | None = None
+    compactions: tuple[CompactedFile, ...] = ()
+    checksum: ObjectInfo | None = None
+
+    @property
+    def replayed_files(self) -> tuple[CommitFile, ...]:
+        """What is read to replay the commits: each by itself, or the compaction that stands for it.
+
+        A compaction counts as its last version.
+        """
+        compacted = [CommitFile(version=item.end_version, info=item.info) for item in self.compactions]
+        spared = {
+            version for item in self.compactions for version in range(item.version, item.end_version + 1)
+        }
+        rest = [commit for commit in self.commits if commit.version not in spared]
+        return tuple(sorted([*compacted, *rest], key=lambda file: file.version))
 
     @property
     def checkpoint_version(self) -> int | None:
@@ -63,7 +84,7 @@ def build_segment(
     Args:
         store: the table's store.
         version: the version to build.
-        unusable: names of checkpoints that turned out to be damaged.
+        unusable: names of checkpoints and log compaction files that turned out to be damaged.
         clock: paces the repeated listings.
 
     Raises:
@@ -116,7 +137,13 @@ def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     newer = tuple(found[version] for version in range(segment.version + 1, latest + 1))
     if len(newer) > 100 and any(item.version > segment.version for item in listing.checkpoints):
         return None
-    return replace(segment, version=latest, commits=segment.commits + newer, version_file=newer[-1].info)
+    return replace(
+        segment,
+        version=latest,
+        commits=segment.commits + newer,
+        version_file=newer[-1].info,
+        checksum=listing.checksums.get(latest),
+    )
 
 
 def _select(
@@ -147,7 +174,31 @@ def _select(
         commits=tuple(commits[number] for number in range(first, target + 1)),
         checkpoint=checkpoint,
         version_file=None if own is None else own.info,
+        compactions=_chosen_compactions(listing, first, target, unusable),
+        checksum=listing.checksums.get(target),
     )
+
+
+def _chosen_compactions(
+    listing: LogListing, first: int, last: int, unusable: frozenset[tuple[str, ...]]
+) -> tuple[CompactedFile, ...]:
+    """From the first version on, always the longest one that fits; fewest files, not provably the fewest."""
+    longest: dict[int, CompactedFile] = {}
+    for item in listing.compactions:  # of one first version the longest comes last
+        # An empty one is more likely half-written than the sum of commits that did nothing.
+        usable = item.info.size_bytes > 0 and (item.info.path,) not in unusable
+        if usable and item.version < item.end_version <= last:
+            longest[item.version] = item
+    chosen = []
+    version = first
+    while version <= last:
+        found = longest.get(version)
+        if found is None:
+            version += 1
+            continue
+        chosen.append(found)
+        version = found.end_version + 1
+    return tuple(chosen)
 
 
 def earliest_readable_version(listing: LogListing) -> int | None:
@@ -159,11 +210,17 @@ def earliest_readable_version(listing: LogListing) -> int | None:
 
 def _no_version(store: LogStore, listing: LogListing, version: int) -> VersionNotFoundError:
     full = list_log(store)
-    earliest = earliest_readable_version(full)
-    latest = max(listing.latest_version, full.latest_version)
+    # A store that is slow to show what was written may have shown more the first time, or nothing at all.
+    seen = [found.latest_version for found in (listing, full) if not found.is_empty]
+    if not seen:
+        return VersionNotFoundError(
+            f"Version {version} of {store.uri!r} is not in the log.",
+            cause="The store lists no version at all.",
+            fix="Try again; if it stays so, check the table's URI.",
+        )
     return VersionNotFoundError(
         f"Version {version} of {store.uri!r} is not in the log.",
-        cause=f"The log reaches from version {earliest} to {latest}.",
+        cause=f"The log reaches from version {earliest_readable_version(full)} to {max(seen)}.",
         fix="Ask for a version in that range.",
     )
 

@@ -6,9 +6,10 @@ a small new chunk, so a refresh copies neither paths nor statistics.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from urllib.parse import quote
 
 import numpy as np
@@ -18,7 +19,9 @@ import pyarrow.compute as pc
 
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.errors import ConfigurationError
-from delta_core.replay.file_chunk import FileChunk, MemoryChunk, map_values, plain_map
+from delta_core.replay.distinct_files import PathNumbers
+from delta_core.replay.file_chunk import FileChunk, MemoryChunk
+from delta_core.replay.map_texts import CodedTexts, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
 from delta_core.storage.uri import canonical_log_path, encode_data_path
 
@@ -28,16 +31,16 @@ BoolMask = npt.NDArray[np.bool_]
 _MERGE_ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Slot:
     """A chunk and which of its rows are dead (None: none is)."""
 
     chunk: FileChunk
     dead: BoolMask | None = None
 
-    @property
+    @cached_property
     def num_live(self) -> int:
-        return self.chunk.num_rows - (0 if self.dead is None else int(self.dead.sum()))
+        return self.chunk.num_rows - (0 if self.dead is None else int(np.count_nonzero(self.dead)))
 
     def live(self, values: pa.Array) -> pa.Array:
         if self.dead is None:
@@ -49,13 +52,14 @@ class _Slot:
 class LiveFiles:
     """An immutable set of live files, ordered, with columns of LIVE_FILE_SCHEMA."""
 
-    def __init__(self, slots: Iterable[_Slot] = ()) -> None:
+    def __init__(self, slots: Iterable[_Slot] = (), numbers: PathNumbers | None = None) -> None:
         self._slots = tuple(slot for slot in slots if slot.num_live)
+        self._numbers = numbers
 
     @classmethod
-    def of_chunks(cls, chunks: Iterable[FileChunk]) -> LiveFiles:
-        """All rows of some chunks."""
-        return cls(_Slot(chunk=chunk) for chunk in chunks)
+    def of_chunks(cls, chunks: Iterable[FileChunk], numbers: PathNumbers | None = None) -> LiveFiles:
+        """All rows of some chunks; `numbers` are those of all their paths."""
+        return cls((_Slot(chunk=chunk) for chunk in chunks), numbers)
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch) -> LiveFiles:
@@ -112,26 +116,32 @@ class LiveFiles:
         Much cheaper than looking a key up in the `partition_values` map. Strings, in the order of
         `batches`; `name` is the physical name.
         """
-        chunks = []
-        for slot in self._slots:
-            values = slot.live(map_values(slot.chunk.column("partition_values"), name))
-            chunks.append(values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values)
-        return pa.chunked_array(chunks, pa.string())
+        return pa.chunked_array([coded.to_array() for coded in self.coded_partition(name)], pa.string())
+
+    def coded_partition(self, name: str) -> list[CodedTexts]:
+        """As `partition_column`, with distinct texts apart, for each chunk. Costs next to nothing again."""
+        coded = ((slot, slot.chunk.partition(name)) for slot in self._slots)
+        return [values if slot.dead is None else values.take(~slot.dead) for slot, values in coded]
 
     @property
     def share_of_chunks(self) -> float:
         """How many of the rows in the chunks are in the set; 1 when all are."""
         return self.num_files / max(1, sum(slot.chunk.num_rows for slot in self._slots))
 
-    def derived(self, make: Callable[[FileChunk], Sequence[pa.Array]]) -> list[pa.Array]:
+    @property
+    def chunks(self) -> list[FileChunk]:
+        """What the set is made of, in the order of `batches`; files that are not of the set included."""
+        return [slot.chunk for slot in self._slots]
+
+    def derived(self, make: Callable[[FileChunk], Sequence[pa.Array]]) -> Iterator[list[pa.Array]]:
         """Columns worked out chunk by chunk, for the files of the set, in the order of `batches`.
 
         Args:
             make: gives arrays as long as a chunk; what it keeps in the chunk's memo is there for later
                 versions, too.
         """
-        parts = [[slot.live(values) for values in make(slot.chunk)] for slot in self._slots]
-        return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+        for slot in self._slots:
+            yield [slot.live(values) for values in make(slot.chunk)]
 
     def select(self, rows: pa.BooleanArray | pa.ChunkedArray | npt.NDArray[np.generic]) -> LiveFiles:
         """Some of the files, in the same order.
@@ -165,31 +175,61 @@ class LiveFiles:
             if part.all():
                 slots.append(slot)
                 continue
-            dead = np.ones(slot.chunk.num_rows, dtype=np.bool_)
-            alive = np.arange(slot.chunk.num_rows) if slot.dead is None else np.flatnonzero(~slot.dead)
-            dead[alive[part]] = False
+            if slot.dead is None:
+                dead = ~part
+            else:
+                dead = slot.dead.copy()
+                dead[~slot.dead] = ~part
             slots.append(replace(slot, dead=dead))
         return LiveFiles(slots)
+
+    def rows_among(self, paths: pa.StringArray, vectors: Callable[[], pa.Array]) -> BoolMask | None:
+        """Which rows are files that the checkpoint brought, removed since or not; None when none is.
+
+        Args:
+            paths: as the checkpoint spells them.
+            vectors: gives their deletion vectors.
+        """
+        if self._numbers is None or not len(paths):
+            return None
+        rows = np.flatnonzero(self._numbers.among(paths))
+        if not len(rows):
+            return None
+        keys = _file_keys(paths, vectors(), rows)
+        wanted, spellings = set(keys), path_spellings(keys)
+        found: set[FileKey] = set()
+        for slot in self._slots:
+            chunk = slot.chunk
+            of_chunk = partial(_deletion_vectors, chunk)
+            found |= matching_rows(chunk.column("path"), of_chunk, wanted, spellings)[1]
+        if not found:
+            return None
+        among = np.zeros(len(paths), np.bool_)
+        among[rows[[key in found for key in keys]]] = True
+        return among
 
     def apply(self, tail: Tail) -> LiveFiles:
         """The set after some more commits. Hashes only the paths that they touch."""
         keys = {*tail.adds, *tail.removes}
         if not keys:
             return self
-        slots, matched = _without(self._slots, keys, path_spellings(keys))
-        unmatched = {key for key in tail.removes if key not in matched}
+        written = {fields["path"] for fields in (*tail.adds.values(), *tail.removes.values())}
+        spellings = path_spellings(keys, written)
+        # New files, nearly always: then only those that commits brought can be among them.
+        in_checkpoint = self._numbers is None or self._numbers.may_have(spellings)
+        slots, matched = _without(self._slots, keys, spellings, in_checkpoint=in_checkpoint)
+        # Nobody has to escape a path the way we know.
+        unmatched = {key for key in keys - matched if key in tail.removes or may_be_escaped(key)}
         if unmatched:
-            # Nobody has to escape a path the way we would: look at every path that has an escape.
             slots, _ = _without(slots, unmatched, None)
         if tail.adds:
             batch = live_batch(tail.adds.values())
             last = slots[-1] if slots else None
             if last is not None and isinstance(last.chunk, MemoryChunk) and last.chunk.num_rows < _MERGE_ROWS:
                 slots.pop()
-                kept = list(LiveFiles([last]).batches())
-                batch = pa.concat_batches([*kept, batch])
+                batch = pa.concat_batches([*LiveFiles([last]).batches(), batch])
             slots.append(_Slot(chunk=MemoryChunk(batch)))
-        return LiveFiles(slots)
+        return LiveFiles(slots, self._numbers)
 
 
 def live_schema(columns: Sequence[str] | None) -> pa.Schema:
@@ -199,36 +239,93 @@ def live_schema(columns: Sequence[str] | None) -> pa.Schema:
     return pa.schema([LIVE_FILE_SCHEMA.field(name) for name in columns])
 
 
-def path_spellings(keys: Iterable[FileKey]) -> pa.Array:
-    """Every way in which writers spell the paths of some files, for a first, inexact match."""
-    spellings: set[str] = set()
+def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.Array:
+    """Every way in which writers are known to spell the paths of some files, for a first, inexact match.
+
+    Args:
+        keys: the files.
+        written: how the actions at hand spell them.
+    """
+    spellings: set[str] = set(written)
     for path, _ in keys:
+        if _PLAIN.fullmatch(path) and not path.startswith("/"):
+            spellings.add(path)
+            continue
         encoded = encode_data_path(path)
-        spellings.update((path, encoded, quote(path, safe="/=")))
+        # Java's URIs escape ASCII alone.
+        ascii_only = _ASCII.sub(lambda part: encode_data_path(part[0]), path)
+        spellings.update((path, encoded, ascii_only, quote(path, safe="/=")))
         if path.startswith("/"):
-            spellings.update(f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded))
+            spellings.update(
+                f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded, ascii_only)
+            )
     return pa.array(list(spellings), pa.string())
 
 
+def may_be_escaped(key: FileKey) -> bool:
+    """Whether a writer has a reason to spell the file's path otherwise than it is."""
+    return _PLAIN.fullmatch(key[0]) is None
+
+
 def matching_rows(
-    paths: pa.Array, vectors: pa.Array | None, keys: set[FileKey], spellings: pa.Array | None
+    paths: pa.Array,
+    vectors: Callable[[], pa.Array | None],
+    keys: set[FileKey],
+    spellings: pa.Array | None,
 ) -> tuple[npt.NDArray[np.int64], set[FileKey]]:
     """The rows whose logical file is one of `keys`, and the keys that were found.
 
-    Rows are picked by spelling (None: those with an escape) and then compared exactly.
+    Rows are picked by spelling (None: whatever it is) and then compared exactly. The deletion
+    vectors, None if no row has one, are asked for when a row has been picked.
     """
-    candidates = pc.match_substring(paths, "%") if spellings is None else pc.is_in(paths, value_set=spellings)
-    rows = np.flatnonzero(np.asarray(candidates))
+    rows = _candidates(paths, spellings, keys)
     if not len(rows):
         return rows, set()
+    found = _file_keys(paths, vectors(), rows)
+    exact = np.fromiter((key in keys for key in found), dtype=np.bool_, count=len(found))
+    return rows[exact], keys.intersection(found)
+
+
+# Up to here comparing each row with each spelling is cheaper than hashing each row.
+_COMPARED_SPELLINGS = 2
+
+# The end of a file's name has nothing to escape, nearly always, and tells it from others.
+_COMPARED_ENDS = 8
+_TELLING_END = 12
+# Begins where a run of such letters does, so that it is not tried from each of them.
+_PLAIN_END = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]*$")
+_PLAIN = re.compile(r"[A-Za-z0-9_.\-=/]*")
+_ASCII = re.compile(r"[\x00-\x7f]+")
+
+
+def _candidates(paths: pa.Array, spellings: pa.Array | None, keys: set[FileKey]) -> npt.NDArray[np.int64]:
+    if spellings is None:
+        ends = {path[len(_PLAIN_END.sub("", path)) :] for path, _ in keys}
+        shortest = min(map(len, ends))
+        if shortest >= _TELLING_END and len(ends) <= _COMPARED_ENDS:
+            masks = [pc.ends_with(paths, end) for end in ends]
+        elif shortest >= _TELLING_END:
+            # Decoding every escaped path of a large table would take longer than opening it.
+            wanted = pa.array(sorted({end[-shortest:] for end in ends}), pa.string())
+            masks = [pc.is_in(pc.utf8_slice_codeunits(paths, -shortest), value_set=wanted)]
+        else:
+            masks = [pc.match_substring(paths, "%")]
+    elif len(spellings) <= _COMPARED_SPELLINGS:
+        masks = [pc.equal(paths, spelling) for spelling in spellings]
+    else:
+        masks = [pc.is_in(paths, value_set=spellings)]
+    # Most chunks have none, and counting bits is cheaper than unpacking them.
+    found = [np.flatnonzero(np.asarray(mask)) for mask in masks if mask.true_count]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+
+def _file_keys(paths: pa.Array, vectors: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[FileKey]:
     taken = pa.array(rows)
     row_vectors = [None] * len(rows) if vectors is None else vectors.take(taken).to_pylist()
-    found = [
+    return [
         (canonical_log_path(path), _unique_id(vector))
         for path, vector in zip(paths.take(taken).to_pylist(), row_vectors, strict=True)
     ]
-    exact = np.fromiter((key in keys for key in found), dtype=np.bool_, count=len(found))
-    return rows[exact], keys.intersection(found)
 
 
 def _unique_id(vector: dict[str, object] | None) -> str:
@@ -238,16 +335,22 @@ def _unique_id(vector: dict[str, object] | None) -> str:
     return base if vector["offset"] is None else f"{base}@{vector['offset']}"
 
 
+def _deletion_vectors(chunk: FileChunk) -> pa.Array | None:
+    return chunk.column("deletion_vector") if chunk.maybe_has_deletion_vectors() else None
+
+
 def _without(
-    slots: Iterable[_Slot], keys: set[FileKey], spellings: pa.Array | None
+    slots: Iterable[_Slot], keys: set[FileKey], spellings: pa.Array | None, *, in_checkpoint: bool = True
 ) -> tuple[list[_Slot], set[FileKey]]:
     """The slots with the rows of some files dead, and which files were found."""
     changed: list[_Slot] = []
     matched: set[FileKey] = set()
     for slot in slots:
         chunk = slot.chunk
-        vectors = chunk.column("deletion_vector") if chunk.maybe_has_deletion_vectors() else None
-        rows, found = matching_rows(chunk.column("path"), vectors, keys, spellings)
+        if not (in_checkpoint or isinstance(chunk, MemoryChunk)):
+            changed.append(slot)
+            continue
+        rows, found = matching_rows(chunk.column("path"), partial(_deletion_vectors, chunk), keys, spellings)
         matched |= found
         if len(rows):
             dead = np.zeros(chunk.num_rows, dtype=np.bool_) if slot.dead is None else slot.dead.copy()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 def statistics_to_json(values: pa.StructArray) -> pa.Array:
     """One JSON text per row; null where the row has no statistics."""
-    rows = _without_nanoseconds(values).to_pylist()
+    rows = _readable(values).to_pylist()
     return pa.array([None if row is None else _text(row) for row in rows], pa.string())
 
 
@@ -55,8 +55,11 @@ def _encode(value: Any) -> list[bytes]:
     return [orjson.dumps(value)]
 
 
-def _without_nanoseconds(values: pa.StructArray) -> pa.StructArray:
-    """Without times in nanoseconds: they come from INT96, where far years wrap around to wrong ones."""
+def _readable(values: pa.StructArray) -> pa.StructArray:
+    """Without what has no ISO text: years beyond 9999, and times in nanoseconds.
+
+    The latter come from INT96, where far years wrap around to wrong ones.
+    """
     fields, children = [], []
     for index in range(values.type.num_fields):
         item = values.type.field(index)
@@ -64,9 +67,18 @@ def _without_nanoseconds(values: pa.StructArray) -> pa.StructArray:
             continue
         child = pc.struct_field(values, index)
         if pa.types.is_struct(item.type):
-            child = _without_nanoseconds(child)
+            child = _readable(child)
+        elif pa.types.is_date32(item.type) or pa.types.is_timestamp(item.type):
+            child = _within_calendar(child)
         children.append(child)
         fields.append(pa.field(item.name, child.type))
     if not fields:
         return pa.array([None if row is None else {} for row in values.to_pylist()], pa.struct([]))
     return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(values))
+
+
+def _within_calendar(values: pa.Array) -> pa.Array:
+    year = pc.year(values)
+    return pc.if_else(
+        pc.and_(pc.greater(year, 0), pc.less(year, 10000)), values, pa.scalar(None, values.type)
+    )

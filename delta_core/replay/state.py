@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,12 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransactio
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TOMBSTONE_SCHEMA
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
 from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
-from delta_core.replay.file_chunk import (
-    FileChunk,
-    MemoryChunk,
-    checkpoint_chunks,
-    deletion_vectors,
-    plain_map,
-)
-from delta_core.replay.live_files import LiveFiles, matching_rows, path_spellings
+from delta_core.replay.checkpoint_chunk import checkpoint_chunks, deletion_vectors
+from delta_core.replay.column_types import as_type
+from delta_core.replay.distinct_files import distinct_files
+from delta_core.replay.file_chunk import FileChunk, MemoryChunk
+from delta_core.replay.live_files import LiveFiles, matching_rows, may_be_escaped, path_spellings
+from delta_core.replay.map_texts import plain_map
 from delta_core.replay.tail import Fields, FileKey, Tail, live_batch, tombstone_batch
 
 _REMOVE_LEAVES = {
@@ -50,22 +49,44 @@ class Tombstones:
             removes={**removes, **tail.removes},
         )
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def since(self, since_ms: int, live: LiveFiles) -> pa.Table:
+        """Those removed at this time or later, as TOMBSTONE_SCHEMA; see `batches`."""
+        found = []
+        for batch in self.batches(live):
+            # A remove without a time counts as removed at time 0.
+            times = pc.fill_null(batch.column("deletion_timestamp_ms"), 0)
+            kept = batch.filter(pc.greater_equal(times, since_ms))
+            if kept.num_rows:
+                found.append(kept)
+        return pa.Table.from_batches(found, schema=TOMBSTONE_SCHEMA)
+
+    def batches(self, live: LiveFiles) -> Iterator[pa.RecordBatch]:
         """All of them, expired ones included, as batches of TOMBSTONE_SCHEMA.
+
+        Args:
+            live: the files of the same version. A checkpoint that names one of them as removed, too, was
+                written wrong or damaged, and the file is what its readers go on reading.
 
         Raises:
             CorruptLogError: the checkpoint cannot be decoded.
         """
         keys = set(self.touched)
-        spellings = path_spellings(keys)
+        spellings: pa.Array | None = None
         for batch in _checkpoint_removes(self.checkpoint):
             if keys and batch.num_rows:
-                gone, _ = matching_rows(
-                    batch.column("path"), batch.column("deletion_vector"), keys, spellings
-                )
+                # Most checkpoints have no tombstones, and then the many paths need not be spelled.
+                spellings = path_spellings(keys) if spellings is None else spellings
+                paths, vectors = batch.column("path"), partial(batch.column, "deletion_vector")
+                gone, found = matching_rows(paths, vectors, keys, spellings)
                 kept = np.ones(batch.num_rows, dtype=np.bool_)
                 kept[gone] = False
+                otherwise = {key for key in keys - found if may_be_escaped(key)}
+                if otherwise:
+                    kept[matching_rows(paths, vectors, otherwise, None)[0]] = False
                 batch = batch.filter(pa.array(kept))
+            alive = live.rows_among(batch.column("path"), partial(batch.column, "deletion_vector"))
+            if alive is not None:
+                batch = batch.filter(pa.array(~alive))
             if batch.num_rows:
                 yield batch
         if self.removes:
@@ -103,12 +124,16 @@ def build_state(
     Raises:
         CorruptLogError: the checkpoint cannot be decoded.
     """
+    chunks = list(_file_chunks(checkpoint))
+    numbers, path = distinct_files(chunks)
+    if checkpoint is not None and path is not None:
+        raise damaged_checkpoint(checkpoint.files.names[0], f"it has the file {path!r} twice")
     base = ReplayState(
         protocol=protocol,
         metadata=metadata,
         transactions=checkpoint_transactions(checkpoint),
         domain_metadata=checkpoint_domains(checkpoint),
-        files=LiveFiles.of_chunks(_file_chunks(checkpoint)),
+        files=LiveFiles.of_chunks(chunks, numbers),
         tombstones=Tombstones(checkpoint=checkpoint),
     )
     return base.apply(tail)
@@ -202,4 +227,4 @@ def _remove_column(rows: pa.StructArray, leaf: str, wanted: pa.DataType) -> pa.A
         return deletion_vectors(values)
     if wanted == STRING_MAP:
         return plain_map(values)
-    return values if values.type == wanted else values.cast(wanted)
+    return as_type(values, wanted)

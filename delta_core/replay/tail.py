@@ -23,7 +23,7 @@ FileKey = tuple[str, str]
 
 Fields = Mapping[str, Any]
 
-_LIVE_JSON_KEYS = {
+LIVE_JSON_KEYS = {
     "path": "path",
     "partition_values": "partitionValues",
     "size_bytes": "size",
@@ -35,6 +35,8 @@ _LIVE_JSON_KEYS = {
     "default_row_commit_version": "defaultRowCommitVersion",
     "clustering_provider": "clusteringProvider",
 }
+"""What the log calls the columns of LIVE_FILE_SCHEMA."""
+
 _TOMBSTONE_JSON_KEYS = {
     "path": "path",
     "deletion_timestamp_ms": "deletionTimestamp",
@@ -100,7 +102,7 @@ def file_key(fields: Fields) -> FileKey:
 
 def live_batch(adds: Iterable[Fields]) -> pa.RecordBatch:
     """Live files as one batch of LIVE_FILE_SCHEMA."""
-    return _batch(list(adds), LIVE_FILE_SCHEMA, _LIVE_JSON_KEYS)
+    return _batch(list(adds), LIVE_FILE_SCHEMA, LIVE_JSON_KEYS)
 
 
 def tombstone_batch(removes: Iterable[Fields]) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,8 @@ from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.log_store import LogStore
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 
@@ -76,30 +77,33 @@ def appended_batches(
     since_version: int,
     columns: Sequence[str] | None = None,
     filters: Expression | str | None = None,
+    allowed_roots: Sequence[LogStore] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows that were appended after `since_version`, commit by commit, in bounded memory.
 
     What can be refused is refused before the first batch. Arguments and errors are those of
-    `appended_files`, `columns` and `filters` those of `DeltaTable.to_batches`; besides, a file that vacuum
-    has taken since is a MissingDataFileError.
+    `appended_files`, `columns` and `filters` those of `DeltaTable.to_batches`, `allowed_roots` that of
+    `Scan`; besides, a file that vacuum has taken since is a MissingDataFileError.
     """
     snapshot.require_readable()
     schema = snapshot.schema
     predicate = parse_predicate(filters, schema) if isinstance(filters, str) else filters
+    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
     reader = FileReader(
         schema=schema,
         columns=columns,
         predicate=None if predicate is None else resolve(predicate, schema),
         partition_columns=snapshot.partition_columns,
+        access=access,
     )
     adds = appended_files(snapshot, since_version=since_version).adds
-    return _rows(snapshot, reader, adds)
+    places = (access.locate(add.path, store=snapshot.store) for add in adds)
+    return _rows(reader, zip(places, adds, strict=True))
 
 
-def _rows(snapshot: Snapshot, reader: FileReader, adds: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
-    for add in adds:
-        path = resolve_data_path(add.path, root_uri=snapshot.store.uri)
-        yield from reader.read(snapshot.store, path, add.partition_values)
+def _rows(reader: FileReader, adds: Iterable[tuple[ObjectPlace, AddFile]]) -> Iterator[pa.RecordBatch]:
+    for place, add in adds:
+        yield from reader.read(place.store, place.path, add.partition_values)
 
 
 def changed_partitions(snapshot: Snapshot, *, since_version: int) -> tuple[Mapping[str, str | None], ...]:

@@ -36,7 +36,9 @@ from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, Struct
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.uri import canonical_log_path, resolve_data_path
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import canonical_log_path
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
@@ -67,6 +69,7 @@ class ChangeDataScan:
         predicate: Expression | str | None = None,
         columns: Sequence[str] | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
+        allowed_roots: Sequence[LogStore] = (),
     ) -> None:
         """Set up the scan.
 
@@ -76,6 +79,7 @@ class ChangeDataScan:
             predicate: Spark SQL text or an expression on the table's columns and CHANGE_COLUMNS.
             columns: names in the order wanted; None is the table's columns and then CHANGE_COLUMNS.
             batch_rows: at most so many rows per batch.
+            allowed_roots: stores below whose roots absolute paths of the log may lead.
 
         Raises:
             ConfigurationError: the first version is after the last one, or negative.
@@ -91,6 +95,7 @@ class ChangeDataScan:
             )
         snapshot.require_readable(operation="read change data", through_scan=True)
         self._snapshot = snapshot
+        self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         self._starting_version = starting_version
         self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
@@ -109,6 +114,7 @@ class ChangeDataScan:
                 partition_columns=(*snapshot.partition_columns, *constant),
                 batch_rows=batch_rows,
                 mapping=mapping,
+                access=self._access,
             )
 
         self._change_files = reader(names[1:])
@@ -229,7 +235,9 @@ class ChangeDataScan:
     def _rows_of(self, vector: DeletionVectorDescriptor | None) -> RowsOfFile | None:
         if vector is None:
             return None
-        return lambda num_rows: read_deletion_vector(self._snapshot.store, vector, num_rows=num_rows)
+        return lambda num_rows: read_deletion_vector(
+            self._snapshot.store, vector, num_rows=num_rows, access=self._access
+        )
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
         """Those of a removed file; a `remove` need not say them, and then the version before does."""
@@ -241,7 +249,7 @@ class ChangeDataScan:
         wanted = canonical_log_path(remove.path)
         for batch in self._previous.files.batches(["path", "partition_values"]):
             rows, _ = matching_rows(
-                batch.column("path"), None, {(wanted, "")}, path_spellings([(wanted, "")])
+                batch.column("path"), lambda: None, {(wanted, "")}, path_spellings([(wanted, "")])
             )
             if len(rows):
                 return dict(batch.column("partition_values")[int(rows[0])].as_py() or ())
@@ -252,13 +260,12 @@ class ChangeDataScan:
         )
 
     def _rows(self, part: _Part, stamp: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-        store = self._snapshot.store
-        path = resolve_data_path(part.path, root_uri=store.uri)
+        place = self._access.locate(part.path, store=self._snapshot.store)
         values = {**part.partition_values, **stamp}
         if part.change is None:
-            return self._change_files.read(store, path, values)
+            return self._change_files.read(place.store, place.path, values)
         values[CHANGE_TYPE] = part.change
-        return self._data_files.read(store, path, values, deleted=part.deleted, only=part.only)
+        return self._data_files.read(place.store, place.path, values, deleted=part.deleted, only=part.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

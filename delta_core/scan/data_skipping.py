@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Semaphore
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.expressions.ast import TRUE, Expression
+from delta_core.expressions.bounds import ColumnStats, StatsColumns
 from delta_core.expressions.columns import referenced_columns
-from delta_core.expressions.skipping import ColumnStats, StatsColumns, may_match
+from delta_core.expressions.skipping import may_match
 from delta_core.expressions.typing import find_column
+from delta_core.replay.checkpoint_chunk import stream_column
 from delta_core.replay.file_chunk import FileChunk
 from delta_core.replay.live_files import LiveFiles
-from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns, typed_partitions
-from delta_core.scan.statistics import parse_statistics
+from delta_core.scan.generated_columns import generated_mask, generated_sources
+from delta_core.scan.partition_pruning import match_partitions, split_by_partition_columns, typed_partitions
+from delta_core.scan.statistics import BATCH_ROWS, ParsedStatistics, join_statistics, parse_statistics
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.types import DOUBLE, ArrayType, DataType, MapType, StructType
@@ -25,8 +32,26 @@ from delta_core.table_features.type_widening import CHANGES_KEY
 Mask = npt.NDArray[np.bool_]
 
 _MEMO = "statistics"
+# To be raised when the same text comes to mean other bounds.
+_KEPT_FORMAT = "bounds-1"
 # Where most of a chunk has been ruled out already, parsing the rest alone is cheaper than all of it.
 _WORTH_KEEPING = 0.5
+_WORTH_THREADS = 50_000
+# Each holds the texts of a chunk twice.
+_MAX_THREADS = 4
+
+
+class FilesOfPartitions(NamedTuple):
+    """What partition values leave over.
+
+    Attributes:
+        files: those that are left.
+        exact: whether all of their rows satisfy the conjuncts on partition columns alone. They may not
+            where such a conjunct cannot be worked out for a file.
+    """
+
+    files: LiveFiles
+    exact: bool
 
 
 def prune_by_partitions(
@@ -36,16 +61,36 @@ def prune_by_partitions(
     partition_columns: Sequence[str],
     *,
     mapping: ColumnMapping = UNMAPPED,
-) -> LiveFiles:
+    generation_enforced: bool = False,
+) -> FilesOfPartitions:
     """The files whose partition values do not rule the predicate out. Reads no statistics.
+
+    Args:
+        files: a snapshot's files.
+        predicate: resolved against `schema`.
+        schema: the table's schema.
+        partition_columns: the table's partition columns.
+        mapping: the table's column mapping.
+        generation_enforced: whether writers of the table keep to its generation expressions, so that
+            partition values tell of the columns that they are generated from.
 
     Raises:
         CorruptLogError: a partition value is not of its column's type.
     """
-    alone, _ = split_by_partition_columns(predicate, partition_columns)
-    if alone == TRUE or not files.num_files:
-        return files
-    return files.select(partition_mask(files, alone, schema, partition_columns, mapping=mapping))
+    alone, others = split_by_partition_columns(predicate, partition_columns)
+    exact = True
+    if alone != TRUE and files.num_files:
+        found = match_partitions(files, alone, schema, partition_columns, mapping=mapping)
+        files, exact = files.select(found.mask), found.error is None
+    if not generation_enforced or others == TRUE or not files.num_files:
+        return FilesOfPartitions(files, exact)
+    generated = generated_sources(others, schema, partition_columns)
+    if not generated:
+        return FilesOfPartitions(files, exact)
+    needed = {*_named_partitions(others, partition_columns), *(one.name for one in generated)}
+    names = [name for name in partition_columns if name in needed]
+    partitions = typed_partitions(files, schema, names, mapping=mapping)
+    return FilesOfPartitions(files.select(generated_mask(others, schema, generated, partitions)), exact)
 
 
 def prune_by_statistics(
@@ -71,11 +116,12 @@ def prune_by_statistics(
     paths = {path: mapping.physical_path(path, schema) for path in leaves}
     floats = _were_floats(leaves, schema)
     if leaves and files.share_of_chunks >= _WORTH_KEEPING:
-        stats = _kept_statistics(files, leaves, partitions, paths, floats)
-    else:
-        texts = files.to_table(["stats"]).column("stats") if leaves else None
-        stats = _stats_columns(files.num_files, texts, leaves, partitions, paths, floats)
-    return files.select(may_match(others, stats))
+        kept = _kept_statistics(files, leaves, partitions, paths, floats)
+        return files.select(np.concatenate([may_match(others, stats) for stats in kept]))
+    texts = files.to_table(["stats"]).column("stats") if leaves else None
+    return files.select(
+        may_match(others, _stats_columns(files.num_files, texts, leaves, partitions, paths, floats))
+    )
 
 
 def files_may_match(
@@ -133,19 +179,70 @@ def _kept_statistics(
     partitions: pa.Table,
     paths: Mapping[tuple[str, ...], tuple[str, ...]],
     floats: Set[tuple[str, ...]],
-) -> StatsColumns:
-    """The statistics of whole chunks, parsed once and kept with them."""
+) -> Iterator[StatsColumns]:
+    """The statistics of chunk after chunk; parsed whole, once, and kept with them."""
     wanted = {paths[leaf]: data_type for leaf, data_type in leaves.items()}
-    columns = files.derived(lambda chunk: _statistics_of(chunk, wanted))
-    named = {}
-    for at, leaf in enumerate(leaves):
-        _, minimum, maximum, null_count = columns[4 * at : 4 * at + 4]
-        named[leaf] = ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
-        if leaf in floats:
-            named[leaf] = _loosened(named[leaf])
-    return StatsColumns(
-        num_files=files.num_files, num_records=columns[0], columns=named, partitions=partitions
-    )
+    _parse_side_by_side(files.chunks, wanted)
+    start = 0
+    for columns in files.derived(lambda chunk: _statistics_of(chunk, wanted)):
+        length = len(columns[0])
+        named = {}
+        for at, leaf in enumerate(leaves):
+            _, minimum, maximum, null_count = columns[4 * at : 4 * at + 4]
+            named[leaf] = ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
+            if leaf in floats:
+                named[leaf] = _loosened(named[leaf])
+        yield StatsColumns(
+            num_files=length,
+            num_records=columns[0],
+            columns=named,
+            partitions=partitions.slice(start, length),
+        )
+        start += length
+
+
+def _parse_side_by_side(chunks: Iterable[FileChunk], wanted: Mapping[tuple[str, ...], DataType]) -> None:
+    """Arrow's readers keep one core busy; several pieces at a time, several."""
+    unread = [
+        chunk
+        for chunk in chunks
+        if any(chunk.memo.get((_MEMO, path, kind)) is None for path, kind in wanted.items())
+    ]
+    if sum(chunk.num_rows for chunk in unread) < _WORTH_THREADS:
+        return
+    unread = [chunk for chunk in unread if not _take_kept(chunk, wanted)]
+    workers = min(_MAX_THREADS, os.cpu_count() or 1)
+    # Texts wait for a thread, and there may be gigabytes of them.
+    room = Semaphore(2 * workers)
+    with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-statistics") as pool:
+        parsing: dict[int, list[Future[ParsedStatistics]]] = {}
+        for chunk, texts in stream_column(unread, "stats", rows=BATCH_ROWS):
+            room.acquire()
+            future = pool.submit(parse_statistics, texts, wanted)
+            future.add_done_callback(lambda _: room.release())
+            parsing.setdefault(id(chunk), []).append(future)
+        for chunk in unread:
+            parsed = join_statistics([future.result() for future in parsing[id(chunk)]])
+            for path, arrays in _keep(chunk, parsed, wanted).items():
+                name, schema = _kept_as(path, wanted[path])
+                chunk.keep(name, pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _take_kept(chunk: FileChunk, wanted: Mapping[tuple[str, ...], DataType]) -> bool:
+    """Take over what another process has parsed; False when some is missing."""
+    for path, kind in wanted.items():
+        if chunk.memo.get((_MEMO, path, kind)) is None:
+            batch = chunk.kept(*_kept_as(path, kind))
+            if batch is None:
+                return False
+            chunk.memo.put((_MEMO, path, kind), batch.columns)
+    return True
+
+
+def _kept_as(path: tuple[str, ...], kind: DataType) -> tuple[str, pa.Schema]:
+    bound = type_to_arrow(kind)
+    fields = [("records", pa.int64()), ("least", bound), ("greatest", bound), ("nulls", pa.int64())]
+    return f"{_KEPT_FORMAT}\n{kind!r}\n{path!r}", pa.schema(fields)
 
 
 def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[tuple[str, ...]]:
@@ -194,21 +291,27 @@ def _statistics_of(chunk: FileChunk, wanted: Mapping[tuple[str, ...], DataType])
     found = {path: chunk.memo.get((_MEMO, path, kind)) for path, kind in wanted.items()}
     missing = {path: wanted[path] for path, arrays in found.items() if arrays is None}
     if missing:
-        parsed = parse_statistics(chunk.column("stats"), missing)
-        for path, kind in missing.items():
-            column, bound = parsed.columns[path], type_to_arrow(kind)
-            arrays = [
-                pa.nulls(chunk.num_rows, data_type) if values is None else values
-                for values, data_type in (
-                    (parsed.num_records, pa.int64()),
-                    (column.minimum, bound),
-                    (column.maximum, bound),
-                    (column.null_count, pa.int64()),
-                )
-            ]
-            found[path] = arrays
-            chunk.memo.put((_MEMO, path, kind), arrays)
+        found |= _keep(chunk, parse_statistics(chunk.column("stats"), missing), missing)
     return [array for path in wanted for array in found[path]]
+
+
+def _keep(
+    chunk: FileChunk, parsed: ParsedStatistics, wanted: Mapping[tuple[str, ...], DataType]
+) -> dict[tuple[str, ...], list[pa.Array]]:
+    found = {}
+    for path, kind in wanted.items():
+        column, bound = parsed.columns[path], type_to_arrow(kind)
+        found[path] = [
+            pa.nulls(chunk.num_rows, data_type) if values is None else values
+            for values, data_type in (
+                (parsed.num_records, pa.int64()),
+                (column.minimum, bound),
+                (column.maximum, bound),
+                (column.null_count, pa.int64()),
+            )
+        ]
+        chunk.memo.put((_MEMO, path, kind), found[path])
+    return found
 
 
 def _named_partitions(predicate: Expression, partition_columns: Sequence[str]) -> list[str]:

@@ -23,7 +23,8 @@ from delta_core.schema.types import (
 
 _FLOATING = (FLOAT, DOUBLE)
 # Java's Parquet library lets NaN into its bounds, where it shows; C++ and Rust leave it out.
-_SHOWS_NAN = "parquet-mr"
+# Others call themselves compatible with it, such as "parquet-mr compatible Photon".
+_SHOWS_NAN = "parquet-mr version "
 
 
 class FooterLeaf:

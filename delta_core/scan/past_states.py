@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.errors import TableChangedError
 from delta_core.schema.column_mapping import ColumnMapping
-from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_schema import table_schema
 from delta_core.table_features.support import require_read_support
 from delta_core.table_features.type_widening import widens
 
@@ -55,7 +55,8 @@ def require_same_rules(
     if then.mode is not now.mode:
         problem = f"Its column mapping mode is {then.mode}, and later {now.mode}."
     elif same_columns:
-        lost = _lost(schema_from_json(metadata.schema_string), snapshot.schema, now, "")
+        where = f"Version {version} of {snapshot.store.uri!r}"
+        lost = _lost(table_schema(metadata, where=where), snapshot.schema, now, "")
         problem = f"Its schema has {lost}, which the later schema does not have so." if lost else None
     if problem is not None:
         raise TableChangedError(

@@ -10,37 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.deletion_vectors.roaring import Positions
-from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError, SchemaError
+from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.expressions.ast import Expression
-from delta_core.expressions.columns import referenced_columns, referenced_names
+from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import filter_rows
-from delta_core.expressions.skipping import ColumnStats, StatsColumns, may_match
-from delta_core.expressions.typing import find_column
-from delta_core.scan.footer_statistics import footer_leaf, footer_positions
-from delta_core.scan.statistics import has_bounds
+from delta_core.scan.row_groups import matching_row_groups
+from delta_core.scan.row_selection import RowPositions, runs_of_row_groups, selected_rows, slice_of
+from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow
-from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode, FileColumn
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, FileColumn
 from delta_core.schema.conversion import convert_array, floor_to_microseconds
 from delta_core.schema.partition_values import parse_column
-from delta_core.schema.types import (
-    VOID,
-    ArrayType,
-    MapType,
-    StructField,
-    StructType,
-)
+from delta_core.schema.types import StructField, StructType
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
+from delta_core.variants.encoding import MalformedVariant
 
 DEFAULT_BATCH_ROWS = 131_072
 
 RowsOfFile = Callable[[int], Positions]
 """Gives positions of rows in a file, for the number of rows that the file has."""
+
+NO_NUMBERS = FileNumbers(base_row_id=None, default_row_commit_version=None)
+"""Nothing is known of a file's rows."""
 
 
 def read_file(
@@ -95,8 +92,12 @@ class FileReader:
         partition_columns: Sequence[str] = (),
         batch_rows: int = DEFAULT_BATCH_ROWS,
         mapping: ColumnMapping = UNMAPPED,
+        row_tracking: RowTrackingReader | None = None,
+        access: DataAccess = TABLE_ONLY,
     ) -> None:
         self._mapping = mapping
+        self._access = access
+        self._row_tracking = row_tracking
         self._predicate = predicate
         self._batch_rows = batch_rows
         self._output = output_fields(schema, columns)
@@ -108,6 +109,8 @@ class FileReader:
         self._partition_fields = [field for field in wanted if field.name.casefold() in partitions]
         self._file_fields = [field for field in wanted if field.name.casefold() not in partitions]
         self._schema = schema
+        if row_tracking is not None:
+            self._output += row_tracking.fields
         self.arrow_schema = pa.schema([field_to_arrow(field) for field in self._output])
         """The schema of the batches."""
 
@@ -119,31 +122,27 @@ class FileReader:
         *,
         deleted: RowsOfFile | None = None,
         only: RowsOfFile | None = None,
+        numbers: FileNumbers = NO_NUMBERS,
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file; see `read_file`.
 
         Args:
-            store: the table's store.
-            path: relative to the table root and decoded.
+            store: the table's store, or another that `DataAccess.locate` gave.
+            path: relative to the store's root and decoded.
             partition_values: the file's, as in the log.
             deleted: gives the rows to leave out, asked with the file's number of rows.
             only: gives the rows to return; None is all.
+            numbers: what the log says of the file's rows, for row tracking.
         """
-        try:
-            source = store.open_input(path)
-        except ObjectNotFoundError as error:
-            raise MissingDataFileError(
-                f"The data file {path} is missing",
-                cause="The log lists it, but the store does not have it",
-                fix="Restore the file, or repair the table so that the log no longer lists it",
-            ) from error
-        with source:
+        with self._access.open(store, path) as source:
             try:
+                # Arrow reads fewer rows than there are where a footer is damaged, or ends the process.
+                check_data_file(source)
                 file = pq.ParquetFile(
                     source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
                 )
-                yield from self._read_open(file, path, partition_values, deleted, only)
-            except (pa.ArrowException, OSError) as error:
+                yield from self._read_open(file, path, partition_values, deleted, only, numbers)
+            except (pa.ArrowException, OSError, MalformedFooter, UnicodeDecodeError) as error:
                 raise InvalidTableError(
                     f"The data file {path} cannot be read",
                     cause=str(error),
@@ -157,10 +156,17 @@ class FileReader:
         partition_values: Mapping[str, str | None],
         deleted: RowsOfFile | None,
         only: RowsOfFile | None,
+        numbers: FileNumbers,
     ) -> Iterator[pa.RecordBatch]:
         num_rows = file.metadata.num_rows
-        constants = self._constants(partition_values)
-        row_groups = self._row_groups(file.metadata, constants)
+        constants = self._constants(partition_values, path)
+        row_groups = matching_row_groups(
+            file.metadata,
+            predicate=self._predicate,
+            schema=self._schema,
+            mapping=self._mapping,
+            constants=constants,
+        )
         kept = selected_rows(
             file.metadata,
             row_groups,
@@ -170,31 +176,67 @@ class FileReader:
         )
         if not row_groups or (kept is not None and not kept.any()):
             return
-        found = {f.name: self._mapping.file_column(f, file.schema_arrow) for f in self._file_fields}
+        found = self._columns_in(file.schema_arrow, path)
         names = [column.name for column in found.values() if column is not None]
-        if not names:
-            rows = sum(file.metadata.row_group(group).num_rows for group in row_groups)
-            rows = rows if kept is None else int(np.count_nonzero(kept))
-            for start in range(0, rows, self._batch_rows):
-                yield from self._finish({}, found, min(self._batch_rows, rows - start), constants, path)
-            return
-        start = 0
-        for batch in file.iter_batches(batch_size=self._batch_rows, row_groups=row_groups, columns=names):
-            rows, start = slice_of(kept, start, batch.num_rows), start + batch.num_rows
+        tracking = self._row_tracking
+        if tracking is not None:
+            names += tracking.names_in_file(file.schema_arrow.names)
+        start, positions = 0, RowPositions(file.metadata, row_groups)
+        for num_rows, arrays in self._decoded(file, row_groups, names):
+            rows, where = slice_of(kept, start, num_rows), start
+            start += num_rows
             if rows is not None:
-                batch = batch.filter(rows)
-            arrays = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
-            yield from self._finish(arrays, found, batch.num_rows, constants, path)
+                arrays = {name: array.filter(rows) for name, array in arrays.items()}
+            extra: dict[str, pa.Array] = {}
+            if tracking is not None:
+                at = positions.slice(where, num_rows)
+                at = at if rows is None else at[rows.to_numpy(zero_copy_only=False)]
+                extra = tracking.arrays(arrays, at, numbers, path)
+            yield from self._finish(
+                arrays, found, num_rows if rows is None else rows.true_count, constants, extra, path
+            )
 
-    def _constants(self, partition_values: Mapping[str, str | None]) -> dict[str, pa.Scalar]:
+    def _columns_in(self, schema: pa.Schema, path: str) -> dict[str, FileColumn | None]:
+        found: dict[str, FileColumn | None] = {}
+        for field in self._file_fields:
+            try:
+                found[field.name] = self._mapping.file_column(field, schema)
+            except MalformedVariant as error:
+                raise _damaged_variant(field, path, error) from error
+            except InvalidTableError as error:
+                problem = f"{error.problem} such as {path}"
+                raise InvalidTableError(problem, cause=error.cause, fix=error.fix) from error
+        return found
+
+    def _decoded(
+        self, file: pq.ParquetFile, row_groups: Sequence[int], names: Sequence[str]
+    ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+        """Columns of some row groups, batch by batch, with the number of rows: there may be no column."""
+        if names:
+            # What is asked for in one call is fetched ahead as a whole, so a call asks for little.
+            for run in runs_of_row_groups(file.metadata, row_groups, max_rows=self._batch_rows):
+                for batch in file.iter_batches(
+                    batch_size=self._batch_rows, row_groups=run, columns=list(names)
+                ):
+                    yield batch.num_rows, dict(zip(batch.schema.names, batch.columns, strict=True))
+            return
+        rows = sum(file.metadata.row_group(group).num_rows for group in row_groups)
+        for start in range(0, rows, self._batch_rows):
+            yield min(self._batch_rows, rows - start), {}
+
+    def _constants(self, partition_values: Mapping[str, str | None], path: str) -> dict[str, pa.Scalar]:
         by_name = {name.casefold(): text for name, text in partition_values.items()}
-        return {
-            field.name: parse_column(
-                pa.array([by_name.get(self._mapping.physical_name(field).casefold())], pa.string()),
-                field.data_type,
-            )[0]
-            for field in self._partition_fields
-        }
+        try:
+            return {
+                field.name: parse_column(
+                    pa.array([by_name.get(self._mapping.physical_name(field).casefold())], pa.string()),
+                    field.data_type,
+                )[0]
+                for field in self._partition_fields
+            }
+        except CorruptLogError as error:
+            where = f"{error.problem}, for the data file {path}"
+            raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
 
     def _finish(
         self,
@@ -202,11 +244,12 @@ class FileReader:
         found: Mapping[str, FileColumn | None],
         num_rows: int,
         constants: Mapping[str, pa.Scalar],
+        extra: Mapping[str, pa.Array],
         path: str,
     ) -> Iterator[pa.RecordBatch]:
         if num_rows == 0:
             return
-        columns: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = dict(extra)
         for field in self._file_fields:
             column = found[field.name]
             columns[field.name] = (
@@ -231,48 +274,6 @@ class FileReader:
         arrays = [columns[field.name] for field in self._output]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
-    def _row_groups(self, metadata: pq.FileMetaData, constants: Mapping[str, pa.Scalar]) -> list[int]:
-        """The row groups that may hold matching rows."""
-        groups = list(range(metadata.num_row_groups))
-        if self._predicate is None or not groups or self._mapping.mode is ColumnMappingMode.ID:
-            # Footers go by name, and with ids two files may call different columns the same.
-            return groups
-        positions = footer_positions(metadata)
-        columns_in_file = {name.casefold() for name in metadata.schema.to_arrow_schema().names}
-        columns: dict[tuple[str, ...], ColumnStats] = {}
-        for referenced in referenced_columns(self._predicate):
-            if referenced[0] in constants:
-                continue
-            path, data_type = find_column(referenced, self._schema)
-            in_file = self._mapping.physical_path(path, self._schema)
-            if any("." in part for part in in_file) or in_file[0].casefold() not in columns_in_file:
-                # Footers join names by dots, so `b` in `a` and a column `a.b` look the same.
-                continue
-            position = positions.get(".".join(in_file).casefold(), -1)
-            if position < 0 or isinstance(data_type, StructType | ArrayType | MapType) or data_type == VOID:
-                continue
-            found = [footer_leaf(metadata, group, position, data_type) for group in groups]
-            target = type_to_arrow(data_type)
-            bounds = [
-                _bound_array([getattr(leaf, side) for leaf in found], target)
-                if has_bounds(data_type)
-                else None
-                for side in ("minimum", "maximum")
-            ]
-            columns[path] = ColumnStats(
-                minimum=bounds[0],
-                maximum=bounds[1],
-                null_count=pa.array([leaf.null_count for leaf in found], pa.int64()),
-            )
-        partitions = pa.table({name: pa.repeat(value, len(groups)) for name, value in constants.items()})
-        stats = StatsColumns(
-            num_files=len(groups),
-            num_records=pa.array([metadata.row_group(group).num_rows for group in groups], pa.int64()),
-            columns=columns,
-            partitions=partitions if constants else None,
-        )
-        return [int(group) for group in np.flatnonzero(may_match(self._predicate, stats))]
-
 
 def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[StructField]:
     """The fields of the columns asked for, by name without case, in the order asked for.
@@ -295,52 +296,13 @@ def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[Str
     return fields
 
 
-def selected_rows(
-    metadata: pq.FileMetaData,
-    row_groups: Sequence[int],
-    *,
-    deleted: Positions | None,
-    only: Positions | None,
-    path: str,
-) -> npt.NDArray[np.bool_] | None:
-    """Which of the rows of some row groups, one after the other, are wanted; None when all are.
-
-    Raises:
-        InvalidTableError: a position is beyond the file's rows.
-    """
-    if deleted is None and only is None:
-        return None
-    sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    total = sum(sizes)
-    for positions in (deleted, only):
-        if positions is not None and len(positions) and int(positions[-1]) >= total:
-            raise InvalidTableError(
-                f"The deletion vector of the data file {path} names row {int(positions[-1])}",
-                cause=f"The file has {total} rows",
-                fix="Restore the file or the vector from a backup, or restore a version before them",
-            )
-    kept = np.full(total, only is None)
-    if only is not None:
-        kept[only] = True
-    if deleted is not None:
-        kept[deleted] = False
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    parts = [kept[starts[group] : starts[group + 1]] for group in row_groups]
-    return np.concatenate(parts) if parts else np.empty(0, np.bool_)
-
-
-def slice_of(kept: npt.NDArray[np.bool_] | None, start: int, count: int) -> pa.Array | None:
-    """The part of a mask for some rows, as a filter; None when it keeps them all."""
-    if kept is None or kept[start : start + count].all():
-        return None
-    return pa.array(kept[start : start + count])
-
-
 def _aligned(array: pa.Array, column: FileColumn, field: StructField, path: str) -> pa.Array:
     try:
         if array.type != column.data_type:
             array = convert_array(floor_to_microseconds(array), column.data_type)
         return column.renamed(array)
+    except MalformedVariant as error:
+        raise _damaged_variant(field, path, error) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidTableError(
             f"Column {field.name} of the data file {path} has type {array.type}, the table {field.data_type}",
@@ -349,9 +311,9 @@ def _aligned(array: pa.Array, column: FileColumn, field: StructField, path: str)
         ) from error
 
 
-def _bound_array(values: list[object], target: pa.DataType) -> pa.Array | None:
-    try:
-        return pa.array(values, target)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        # A file may hold another type than the schema; its bounds are then of no use.
-        return None
+def _damaged_variant(field: StructField, path: str, error: MalformedVariant) -> InvalidTableError:
+    return InvalidTableError(
+        f"Column {field.name} of the data file {path} has a damaged variant",
+        cause=str(error),
+        fix="Restore the file from a backup, or restore a version that does not use it",
+    )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -17,13 +17,17 @@ from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.replay.live_files import LiveFiles
-from delta_core.scan.data_skipping import prune_by_partitions, prune_by_statistics
+from delta_core.scan.data_skipping import FilesOfPartitions, prune_by_partitions, prune_by_statistics
 from delta_core.scan.partition_pruning import split_by_partition_columns
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.report import ScanReport
+from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.feature import writer_features
+from delta_core.table_features.row_tracking import RowTracking
 
 _MAX_READERS = 8
 _FILES_PER_BATCH = 1024
@@ -42,7 +46,9 @@ class Scan:
         *,
         predicate: Expression | str | None = None,
         columns: Sequence[str] | None = None,
+        metadata_columns: Sequence[str] = (),
         batch_rows: int = DEFAULT_BATCH_ROWS,
+        allowed_roots: Sequence[LogStore] = (),
     ) -> None:
         """Set up the scan.
 
@@ -50,32 +56,41 @@ class Scan:
             snapshot: the version to read.
             predicate: Spark SQL text or an expression; None is every row.
             columns: names in the order wanted; None is all, in schema order.
+            metadata_columns: of ROW_TRACKING_COLUMNS those that come after the columns.
             batch_rows: at most so many rows per batch.
+            allowed_roots: stores below whose roots absolute paths of the log may lead.
 
         Raises:
             ExpressionError: the predicate is invalid or does not fit the schema.
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
             CorruptLogError: a file has a deletion vector that the protocol does not allow for.
+            RowTrackingDisabledError: metadata columns are asked for, and the table does not keep them.
+            ConfigurationError: no such metadata column.
         """
         snapshot.require_readable(through_scan=True)
         self._snapshot = snapshot
+        self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         schema = snapshot.schema
         if isinstance(predicate, str):
             self._predicate = parse_predicate(predicate, schema)
         else:
             self._predicate = TRUE if predicate is None else resolve_predicate(predicate, schema)
         self._partition_columns = canonical_names(schema, snapshot.partition_columns)
-        # In the files that are left, every row satisfies the conjuncts on partition columns alone.
-        _, residual = split_by_partition_columns(self._predicate, self._partition_columns)
-        self._reader = FileReader(
+        reader = partial(
+            FileReader,
             schema=schema,
             columns=columns,
-            predicate=None if residual == TRUE else residual,
             partition_columns=self._partition_columns,
             batch_rows=batch_rows,
             mapping=snapshot.column_mapping,
+            row_tracking=_row_tracking(snapshot, metadata_columns),
+            access=self._access,
         )
+        _, residual = split_by_partition_columns(self._predicate, self._partition_columns)
+        self._residual_reader = reader(predicate=None if residual == TRUE else residual)
+        self._whole_reader = reader(predicate=None if self._predicate == TRUE else self._predicate)
+        self._is_tracked = bool(metadata_columns)
 
     @property
     def predicate(self) -> Expression:
@@ -85,13 +100,13 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
-        return self._reader.arrow_schema
+        return self._residual_reader.arrow_schema
 
     @cached_property
     def live_files(self) -> LiveFiles:
         """The files that may hold matching rows, still as shared columns."""
         return prune_by_statistics(
-            self._after_partitions,
+            self._after_partitions.files,
             self._predicate,
             self._snapshot.schema,
             self._partition_columns,
@@ -104,7 +119,7 @@ class Scan:
         everything = self._snapshot.files
         return ScanReport(
             files_total=everything.num_files,
-            files_after_partitions=self._after_partitions.num_files,
+            files_after_partitions=self._after_partitions.files.num_files,
             files_after_statistics=self.live_files.num_files,
             bytes_total=everything.total_bytes,
             bytes_selected=self.live_files.total_bytes,
@@ -130,15 +145,16 @@ class Scan:
         Raises:
             ConfigurationError: the index is not below the count.
             MissingDataFileError: a file is gone.
+            PathEscapeError: a file is neither in the table nor below an allowed root.
             InvalidTableError: a file cannot be read.
             ExpressionError: the predicate fails on a row.
         """
         mine = None if shard is None else self._files_of_shard(*shard)
         return self._read_each(mine)
 
-    def _read_each(self, mine: frozenset[str] | None) -> Iterator[pa.RecordBatch]:
+    def _read_each(self, mine: frozenset[ObjectPlace] | None) -> Iterator[pa.RecordBatch]:
         for source in self._sources():
-            if mine is None or source.path in mine:
+            if mine is None or source.place in mine:
                 yield from self._rows(source)
 
     def to_table(self) -> pa.Table:
@@ -152,16 +168,17 @@ class Scan:
         return pa.Table.from_batches([batch for part in parts for batch in part], schema=self.schema)
 
     @cached_property
-    def _after_partitions(self) -> LiveFiles:
+    def _after_partitions(self) -> FilesOfPartitions:
         return prune_by_partitions(
             self._snapshot.files,
             self._predicate,
             self._snapshot.schema,
             self._partition_columns,
             mapping=self._snapshot.column_mapping,
+            generation_enforced="generatedColumns" in writer_features(self._snapshot.protocol),
         )
 
-    def _files_of_shard(self, index: int, count: int) -> frozenset[str]:
+    def _files_of_shard(self, index: int, count: int) -> frozenset[ObjectPlace]:
         """The files of one shard: large ones first, dealt out in turn.
 
         They are dealt out before statistics prune them: another reader may have opened the version from a
@@ -171,45 +188,64 @@ class Scan:
             raise ConfigurationError(
                 f"There is no shard {index} of {count}.", fix="Number the shards from 0 to count - 1"
             )
-        files = self._after_partitions.to_table(["path", "size_bytes"])
+        files = self._after_partitions.files.to_table(["path", "size_bytes"])
         ordered = files.sort_by([("size_bytes", "descending"), ("path", "ascending")])
-        root_uri = self._snapshot.store.uri
+        store = self._snapshot.store
         paths = ordered.column("path").to_pylist()[index::count]
-        return frozenset(resolve_data_path(path, root_uri=root_uri) for path in paths)
+        return frozenset(self._access.locate(path, store=store) for path in paths)
 
     def _read_whole(self, source: _Source) -> list[pa.RecordBatch]:
         return list(self._rows(source))
 
     def _rows(self, source: _Source) -> Iterator[pa.RecordBatch]:
-        store = self._snapshot.store
-        vector = source.deletion_vector
+        store, access, vector = self._snapshot.store, self._access, source.deletion_vector
         deleted = (
             None
             if vector is None
-            else lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows)
+            else lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows, access=access)
         )
-        return self._reader.read(store, source.path, source.partition_values, deleted=deleted)
+        place = source.place
+        # Where partition values decide, every row of a file that is left satisfies what is on them alone.
+        reader = self._residual_reader if self._after_partitions.exact else self._whole_reader
+        return reader.read(
+            place.store, place.path, source.partition_values, deleted=deleted, numbers=source.numbers
+        )
 
     def _sources(self) -> Iterator[_Source]:
-        root_uri = self._snapshot.store.uri
-        for batch in self.live_files.batches(["path", "partition_values", "deletion_vector"]):
+        store = self._snapshot.store
+        wanted = ["path", "partition_values", "deletion_vector"]
+        wanted += ["base_row_id", "default_row_commit_version"] if self._is_tracked else []
+        for batch in self.live_files.batches(wanted):
             for start in range(0, batch.num_rows, _FILES_PER_BATCH):
                 rows = (values.to_pylist() for values in batch.slice(start, _FILES_PER_BATCH).columns)
-                for path, pairs, vector in zip(*rows, strict=True):
+                for path, pairs, vector, *numbers in zip(*rows, strict=True):
+                    base_row_id, version = numbers or (None, None)
                     yield _Source(
-                        path=resolve_data_path(path, root_uri=root_uri),
+                        place=self._access.locate(path, store=store),
                         partition_values=dict(pairs or ()),
                         deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
+                        numbers=FileNumbers(base_row_id=base_row_id, default_row_commit_version=version),
                     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """A file to read: its store path, its partition, and which of its rows are deleted."""
+    """A file to read: where it is, its partition, which of its rows are deleted, and their numbers."""
 
-    path: str
+    place: ObjectPlace
     partition_values: Mapping[str, str | None]
     deletion_vector: DeletionVectorDescriptor | None
+    numbers: FileNumbers
+
+
+def _row_tracking(snapshot: Snapshot, columns: Sequence[str]) -> RowTrackingReader | None:
+    if not columns:
+        return None
+    require_row_tracking_columns(columns, snapshot.schema)
+    tracking = RowTracking.of(
+        snapshot.protocol, snapshot.metadata, operation="read row ids and row commit versions"
+    )
+    return RowTrackingReader(tracking, columns)
 
 
 def canonical_names(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:

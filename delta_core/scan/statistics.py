@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from delta_core.expressions.skipping import ColumnStats
+from delta_core.expressions.bounds import ColumnStats
+from delta_core.scan.uniform_statistics import read_uniform
+from delta_core.scan.writers_bounds import outer_decimals, outer_strings, outer_timestamps
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.partition_values import parse_timestamp, rescale
 from delta_core.schema.types import (
@@ -38,15 +40,16 @@ from delta_core.schema.types import (
     DecimalType,
 )
 
-_BATCH_ROWS = 131_072
+BATCH_ROWS = 16_384
+"""So many texts are parsed at a time: more do not stay in the processor's cache."""
 _BATCH_BYTES = 256 << 20
+_BLOCK_BYTES = 4 << 20
+_MAX_EXPONENT = 400
 _FLOATING = (FLOAT, DOUBLE)
 _INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
 _BOUNDED = (*_FLOATING, *_INTEGRAL, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
-_UNZONED = r"T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?$"
-# Writers cut timestamps down to milliseconds, so a maximum may be too small by less than one.
-_TRUNCATION = dt.timedelta(milliseconds=1)
+_UNZONED = r"[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?$"
 
 Path = tuple[str, ...]
 
@@ -68,22 +71,29 @@ def parse_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, Da
             minimum and maximum give null counts alone.
 
     Returns:
-        Bounds in the columns' types. The maximum of a timestamp is raised by a millisecond; that of a
-        floating-point column is unknown unless the statistics say that there is no NaN.
+        Bounds in the columns' types, moved outwards where writers are known to lose digits
+        (`writers_bounds`). The maximum of a floating-point column is unknown unless the statistics say that
+        there is no NaN.
     """
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     parts = [_parse_batch(batch, leaves) for chunk in chunks for batch in _batches(chunk)]
-    if not parts:
-        parts = [_parse_batch(pa.array([], pa.string()), leaves)]
+    return join_statistics(parts or [_parse_batch(pa.array([], pa.string()), leaves)])
+
+
+def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
+    """Statistics of the same columns, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = [len(part.num_records) for part in parts]
     return ParsedStatistics(
-        num_records=_concat(part.num_records for part in parts),
+        num_records=_concat([part.num_records for part in parts], lengths),
         columns={
             path: ColumnStats(
-                minimum=_concat(part.columns[path].minimum for part in parts),
-                maximum=_concat(part.columns[path].maximum for part in parts),
-                null_count=_concat(part.columns[path].null_count for part in parts),
+                minimum=_concat([part.columns[path].minimum for part in parts], lengths),
+                maximum=_concat([part.columns[path].maximum for part in parts], lengths),
+                null_count=_concat([part.columns[path].null_count for part in parts], lengths),
             )
-            for path in leaves
+            for path in parts[0].columns
         },
     )
 
@@ -93,22 +103,51 @@ def has_bounds(data_type: DataType) -> bool:
     return isinstance(data_type, DecimalType) or data_type in _BOUNDED
 
 
-def _concat(arrays: Iterable[pa.Array | None]) -> pa.Array | None:
-    known = list(arrays)
-    if any(array is None for array in known):
+def _concat(arrays: Sequence[pa.Array | None], lengths: Sequence[int]) -> pa.Array | None:
+    known = next((array.type for array in arrays if array is not None), None)
+    if known is None:
         return None
-    return known[0] if len(known) == 1 else pa.concat_arrays(known)
+    whole = [
+        pa.nulls(length, known) if array is None else array
+        for array, length in zip(arrays, lengths, strict=True)
+    ]
+    return pa.concat_arrays(whole)
 
 
 def _batches(texts: pa.Array) -> Iterable[pa.Array]:
     """Slices that join to far less than Arrow's 2 GiB."""
-    rows = _BATCH_ROWS
+    rows = BATCH_ROWS
     if len(texts) > 1 and texts.nbytes > _BATCH_BYTES:
         rows = max(1, min(rows, int(_BATCH_BYTES / (texts.nbytes / len(texts)))))
     return [texts.slice(start, rows) for start in range(0, len(texts), rows)]
 
 
 def _parse_batch(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+    return _plausible(_parse_any(texts, leaves))
+
+
+def _plausible(found: ParsedStatistics) -> ParsedStatistics:
+    """Counts below zero, more nulls than rows, a minimum above the maximum: such say nothing."""
+    records = _unless(pc.less(found.num_records, 0), found.num_records)
+    columns = {}
+    for path, column in found.columns.items():
+        nulls = column.null_count
+        if nulls is not None:
+            nulls = _unless(pc.less(nulls, 0), nulls)
+            nulls = _unless(pc.less(records, nulls), nulls)
+        low, high = column.minimum, column.maximum
+        if low is not None and high is not None:
+            crossed = pc.less(high, low)
+            low, high = _unless(crossed, low), _unless(crossed, high)
+        columns[path] = ColumnStats(minimum=low, maximum=high, null_count=nulls)
+    return ParsedStatistics(num_records=records, columns=columns)
+
+
+def _unless(wrong: pa.BooleanArray, values: pa.Array) -> pa.Array:
+    return pc.if_else(wrong, pa.scalar(None, values.type), values) if wrong.true_count else values
+
+
+def _parse_any(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
     table = _read_joined(texts, leaves)
     if table is None:
         return _parse_slowly(texts, leaves)
@@ -128,29 +167,49 @@ def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType]) -> pa.Table |
     """All texts as one table, or None when it is not certain that rows and files correspond."""
     if len(texts) == 0:
         return None
-    texts = pc.fill_null(pc.if_else(pc.equal(texts, ""), "{}", texts), "{}")
-    shaped = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-    if not pc.all(shaped).as_py():
-        return None
+    if not _are_objects(texts):
+        # A copy of all of them takes nearly as long as reading them does.
+        texts = pc.fill_null(pc.if_else(pc.equal(texts, ""), "{}", texts), "{}")
+        if not _are_objects(texts):
+            return None
     lines = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     joined = pc.binary_join(lines, "\n")[0].as_buffer()
     # A line break inside a text, or two documents in one, would shift all rows behind it.
     breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
     if breaks != len(texts) - 1:
         return None
+    schema = _json_schema(leaves)
+    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema))
+    if uniform is not None:
+        return uniform
     longest = int(pc.max(pc.binary_length(texts)).as_py())
     try:
         table = arrow_json.read_json(
             pa.BufferReader(joined),
-            read_options=arrow_json.ReadOptions(block_size=max(1 << 22, 2 * longest + 2)),
-            parse_options=arrow_json.ParseOptions(
-                explicit_schema=_json_schema(leaves), unexpected_field_behavior="ignore"
+            read_options=arrow_json.ReadOptions(
+                block_size=max(_BLOCK_BYTES, 2 * longest + 2), use_threads=False
             ),
+            parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
         table.validate(full=True)
     except (pa.ArrowException, ValueError):
         return None
     return table if table.num_rows == len(texts) else None
+
+
+def _as_fields(schema: pa.Schema) -> dict[str, Any]:
+    return {
+        field.name: {one.name: one.type for one in field.type}
+        if pa.types.is_struct(field.type)
+        else field.type
+        for field in schema
+    }
+
+
+def _are_objects(texts: pa.Array) -> bool:
+    """Whether each text begins and ends as an object does."""
+    shaped = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    return texts.null_count == 0 and bool(pc.all(shaped).as_py())
 
 
 def _json_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
@@ -219,8 +278,14 @@ def _column_stats(
         if maximum is not None:
             nan_free = pa.nulls(len(maximum), pa.bool_()) if nan_count is None else pc.equal(nan_count, 0)
             maximum = pc.if_else(nan_free, maximum, pa.scalar(None, maximum.type))
-    elif maximum is not None and data_type in (TIMESTAMP, TIMESTAMP_NTZ):
-        maximum = pc.add(maximum, _TRUNCATION)
+    elif data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        minimum = None if minimum is None else outer_timestamps(minimum, maximum=False)
+        maximum = None if maximum is None else outer_timestamps(maximum, maximum=True)
+    elif isinstance(data_type, DecimalType):
+        minimum = None if minimum is None else outer_decimals(minimum, maximum=False)
+        maximum = None if maximum is None else outer_decimals(maximum, maximum=True)
+    elif data_type == STRING and maximum is not None:
+        maximum = outer_strings(maximum)
     return ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
 
 
@@ -299,6 +364,9 @@ def _value(value: Any, data_type: DataType) -> Any:
     try:
         if data_type == STRING:
             return value if isinstance(value, str) else None
+        if isinstance(value, Decimal) and not (value.is_finite() and abs(value.adjusted()) < _MAX_EXPONENT):
+            # Its digits alone would fill the memory.
+            return None
         if isinstance(data_type, DecimalType):
             exact = Decimal(str(value))
             scaled = rescale(exact, data_type.scale)
@@ -321,13 +389,14 @@ def _value(value: Any, data_type: DataType) -> Any:
 def _from_list(values: list[Any], target: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, target)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+        # Half of a surrogate pair, for one, is a string in JSON and in no other encoding.
         return pa.array([value if _fits(value, target) else None for value in values], target)
 
 
 def _fits(value: Any, target: pa.DataType) -> bool:
     try:
         pa.scalar(value, target)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
         return False
     return True

@@ -32,6 +32,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.variants.shredding import VARIANT_TYPE
 
 TIMESTAMP_ARROW = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ_ARROW = pa.timestamp("us")
@@ -50,9 +51,7 @@ _TO_ARROW: dict[PrimitiveType, pa.DataType] = {
     TIMESTAMP: TIMESTAMP_ARROW,
     TIMESTAMP_NTZ: TIMESTAMP_NTZ_ARROW,
     VOID: pa.null(),
-    VARIANT: pa.struct(
-        [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
-    ),
+    VARIANT: VARIANT_TYPE,
 }
 
 # Unsigned types take the narrowest signed type that holds all their values, as Spark reads them.

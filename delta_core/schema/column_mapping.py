@@ -16,7 +16,8 @@ import pyarrow as pa
 from delta_core.errors import InvalidTableError
 from delta_core.schema.arrow import is_list_like, type_to_arrow
 from delta_core.schema.conversion import null_mask
-from delta_core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructField, StructType
+from delta_core.variants.shredding import VARIANT_TYPE, is_shredded, reassemble, variant_in_file
 
 MODE_KEY = "delta.columnMapping.mode"
 _NAME_KEY = "delta.columnMapping.physicalName"
@@ -93,6 +94,10 @@ class ColumnMapping:
 
         Names are compared without case. In the mode `id` a file without any field ids is resolved by
         physical name, since it can only have been written before there were ids.
+
+        Raises:
+            InvalidTableError: the field lacks what the mode needs.
+            MalformedVariant: the file's column for a variant holds none.
         """
         by_id = self.mode is ColumnMappingMode.ID and any(_field_id(item) is not None for item in file_schema)
         found = self._find(field, list(file_schema), by_id=by_id)
@@ -134,6 +139,8 @@ class ColumnMapping:
             key = self._type_in_file(data_type.key_type, found.key_type, by_id=by_id)
             value = self._type_in_file(data_type.value_type, found.item_type, by_id=by_id)
             return pa.map_(key, pa.field("value", value, nullable=data_type.value_contains_null))
+        if data_type == VARIANT:
+            return variant_in_file(found)
         return type_to_arrow(data_type)
 
 
@@ -143,7 +150,7 @@ class FileColumn:
 
     Attributes:
         name: the file's name for it.
-        data_type: the table's type with the file's names for nested fields.
+        data_type: the table's type with the file's names for nested fields, and variants in their parts.
         target: the table's type with the table's names.
     """
 
@@ -152,7 +159,11 @@ class FileColumn:
     target: pa.DataType
 
     def renamed(self, array: pa.Array) -> pa.Array:
-        """An array of `data_type` as one of `target`: other names, the same memory."""
+        """An array of `data_type` as one of `target`: other names, the same memory, but for variants.
+
+        Raises:
+            MalformedVariant: the parts of a variant do not make one.
+        """
         return _relabelled(array, self.target)
 
 
@@ -161,12 +172,14 @@ UNMAPPED = ColumnMapping()
 
 
 def _relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The array with a type that differs in names alone, level by level.
+    """The array with a type that differs in names alone, level by level; variants in parts become whole.
 
     `Array.view` would refuse a child that may not be null below a struct that is.
     """
     if array.type == target:
         return array
+    if target == VARIANT_TYPE and is_shredded(array.type):
+        return reassemble(array)
     if pa.types.is_struct(target):
         children = zip(array.flatten(), target.fields, strict=True)
         arrays = [_relabelled(child, field.type) for child, field in children]

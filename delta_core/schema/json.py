@@ -21,6 +21,9 @@ from delta_core.schema.types import (
 
 MAX_DECIMAL_PRECISION = 38
 
+MAX_DEPTH = 100
+"""Types in types: deeper schemas are nobody's, and each level takes stack wherever a type is walked."""
+
 _DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 _ALIASES = {"null": "void"}
 
@@ -39,7 +42,7 @@ def schema_from_json(text: str) -> StructType:
             cause=str(error),
             fix="Restore the table's metaData action from an earlier version",
         ) from error
-    parsed = _type_from_json(document, "")
+    parsed = _type_from_json(document, "", 0)
     if not isinstance(parsed, StructType):
         raise _malformed("", f"the table's schema must be a struct, not {parsed}")
     return parsed
@@ -59,7 +62,10 @@ def type_from_name(name: str) -> DataType:
     return _primitive(name, "")
 
 
-def _type_from_json(document: Any, path: str) -> DataType:
+def _type_from_json(document: Any, path: str, depth: int) -> DataType:
+    if depth > MAX_DEPTH:
+        # Its path would be as deep.
+        raise _malformed("", f"types are nested more than {MAX_DEPTH} deep")
     if isinstance(document, str):
         return _primitive(document, path)
     if not isinstance(document, dict):
@@ -69,22 +75,22 @@ def _type_from_json(document: Any, path: str) -> DataType:
         fields = document.get("fields")
         if not isinstance(fields, list):
             raise _malformed(path, "a struct needs a list of fields")
-        return StructType(tuple(_field_from_json(field, path) for field in fields))
+        return StructType(tuple(_field_from_json(field, path, depth) for field in fields))
     if kind == "array":
         return ArrayType(
-            element_type=_type_from_json(document.get("elementType"), f"{path}.element"),
+            element_type=_type_from_json(document.get("elementType"), f"{path}.element", depth + 1),
             contains_null=bool(document.get("containsNull", True)),
         )
     if kind == "map":
         return MapType(
-            key_type=_type_from_json(document.get("keyType"), f"{path}.key"),
-            value_type=_type_from_json(document.get("valueType"), f"{path}.value"),
+            key_type=_type_from_json(document.get("keyType"), f"{path}.key", depth + 1),
+            value_type=_type_from_json(document.get("valueType"), f"{path}.value", depth + 1),
             value_contains_null=bool(document.get("valueContainsNull", True)),
         )
     raise _malformed(path, f"unknown kind of type {kind!r}")
 
 
-def _field_from_json(document: Any, path: str) -> StructField:
+def _field_from_json(document: Any, path: str, depth: int) -> StructField:
     if not isinstance(document, dict) or not isinstance(document.get("name"), str):
         raise _malformed(path, "a field needs a name")
     name = document["name"]
@@ -93,7 +99,7 @@ def _field_from_json(document: Any, path: str) -> StructField:
         raise _malformed(f"{path}.{name}", "a field's metadata is an object")
     return StructField(
         name=name,
-        data_type=_type_from_json(document.get("type"), f"{path}.{name}"),
+        data_type=_type_from_json(document.get("type"), f"{path}.{name}", depth + 1),
         nullable=bool(document.get("nullable", True)),
         metadata=metadata,
     )

@@ -129,6 +129,7 @@ def parse_column(values: pa.Array, data_type: DataType) -> pa.Array:
     texts = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
     if data_type == STRING:
         return texts
+    _require_plain_numbers(texts, data_type)
     try:
         if data_type in _INTEGRAL or data_type in _FRACTIONAL or data_type == DATE:
             return texts.cast(target)
@@ -137,11 +138,13 @@ def parse_column(values: pa.Array, data_type: DataType) -> pa.Array:
     except pa.ArrowInvalid:
         # The loop below is more lenient than Arrow's casts and names the text that is wrong.
         pass
-    parsed = [_parse_one(text, data_type) for text in texts.to_pylist()]
+    found = texts.to_pylist()
+    parsed = [_parse_one(text, data_type) for text in found]
     try:
         return pa.array(parsed, target)
-    except pa.ArrowInvalid as error:
-        raise _corrupt(", ".join(sorted({t for t in texts.to_pylist() if t})[:3]), data_type) from error
+    except (pa.ArrowInvalid, OverflowError) as error:
+        wrong = next(text for text, value in zip(found, parsed, strict=True) if not _fits(value, target))
+        raise _corrupt(wrong, data_type) from error
 
 
 def rescale(value: Decimal, scale: int) -> Decimal:
@@ -228,6 +231,27 @@ def _parse_one(text: str | None, data_type: DataType) -> object:
     except (ValueError, InvalidOperation, OverflowError):
         pass
     raise _corrupt(text, data_type)
+
+
+def _require_plain_numbers(texts: pa.Array, data_type: DataType) -> None:
+    """Refuse what Arrow or Python takes for a number and no writer writes: 0x10, 1_0, ٣."""
+    if data_type in _INTEGRAL:
+        form = r"^\s*[+-]?[0-9]+\s*$"
+    elif data_type in _FRACTIONAL or isinstance(data_type, DecimalType):
+        form = r"^[-+0-9.a-zA-Z\s]+$"
+    else:
+        return
+    odd = texts.filter(pc.invert(pc.match_substring_regex(texts, form)))
+    if len(odd):
+        raise _corrupt(odd[0].as_py(), data_type)
+
+
+def _fits(value: object, target: pa.DataType) -> bool:
+    try:
+        pa.scalar(value, target)
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True
 
 
 def _corrupt(text: str, data_type: DataType) -> CorruptLogError:

@@ -71,7 +71,8 @@ def commit_timestamp_ms(
         and file is not None
     ):
         own = commits[-1] if commits else None
-        if own is None or own.version != segment.version:
+        # A log compaction file does not preserve `commitInfo`.
+        if own is None or own.path != file.path:
             own = read_commits(store, [CommitFile(version=segment.version, info=file)])[0]
         info = read_commit_info(own.data, path=own.path)
         if info is not None and info.in_commit_timestamp_ms is not None:

@@ -14,10 +14,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_core.actions.arrow_schema import TOMBSTONE_SCHEMA
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     ConfigurationError,
@@ -26,31 +24,30 @@ from delta_core.errors import (
     InvalidTableError,
     ObjectNotFoundError,
 )
-from delta_core.log.checkpoint_reader import CheckpointReader
+from delta_core.log.checksum import VersionChecksum, read_checksum
 from delta_core.log.commit_reader import CommitData, read_commits
-from delta_core.log.listing import CommitFile, list_log
+from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
+from delta_core.replay.followed_state import FollowedState
 from delta_core.replay.live_files import LiveFiles
-from delta_core.replay.state import (
-    ReplayState,
-    build_state,
-    checkpoint_protocol_and_metadata,
-    checkpoint_transactions,
-)
+from delta_core.replay.state import ReplayState, build_state, checkpoint_transactions
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
-from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import commit_timestamp_ms, version_at_timestamp, whole_number
-from delta_core.storage.log_store import LogStore
-from delta_core.table_features.support import (
-    require_log_support,
-    require_read_support,
-    require_write_support,
+from delta_core.snapshot.declaration import Declaration
+from delta_core.snapshot.open_log import (
+    OpenLog,
+    UnusableFiles,
+    compaction_names,
+    latest_protocol_and_metadata,
+    open_log,
+    warn_damaged,
 )
+from delta_core.snapshot.version_floor import not_below_floor, note_version
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.support import require_log_support, require_read_support
 from delta_core.table_features.table_properties import TableProperties
-
-_LOADS = 3
 
 
 class Snapshot:
@@ -62,27 +59,25 @@ class Snapshot:
         store: LogStore,
         clock: Clock,
         segment: LogSegment,
-        commits: tuple[CommitData, ...],
-        checkpoint: CheckpointReader | None,
         protocol: Protocol,
         metadata: Metadata,
-        state: ReplayState | None = None,
-        unusable: frozenset[tuple[str, ...]] = frozenset(),
+        log: OpenLog | None = None,
+        state: FollowedState | None = None,
+        checksum: VersionChecksum | None = None,
     ) -> None:
-        """Put the parts together; callers use `load`."""
+        """Put the parts together; callers use `load`. Without a log the checksum vouches for the rest."""
         self._store = store
         self._clock = clock
         self._segment = segment
-        self._commits = commits
-        self._checkpoint = checkpoint
-        self._protocol = protocol
-        self._metadata = metadata
+        self._declared = Declaration(protocol, metadata)
+        self._log = log
         self._loaded = state
+        self._checksum = checksum
+        self._discrepancies: tuple[str, ...] | None = None
         self._replayed_tail: Tail | None = None
-        self._unusable = unusable
         self._lock = threading.RLock()
-
-    # ------------------------------------------------------------ making one
+        self.known_at_ms = clock.now_ms()
+        """When the version was last known to be the newest, by the clock; no later than that."""
 
     @classmethod
     def load(
@@ -96,7 +91,9 @@ class Snapshot:
         """The table at its latest version, at a version, or as it was at a time.
 
         A damaged checkpoint is passed over with a DeltaWarning as long as the log reaches back far
-        enough without it. Requests: the hint, one listing, the checkpoint's footer, each later commit.
+        enough without it. Requests: the hint, one listing, the checkpoint and each later commit. On a
+        remote store the last two wait until they are needed, if the version's checksum tells protocol and
+        metadata.
 
         Args:
             store: the table's store.
@@ -109,6 +106,7 @@ class Snapshot:
             VersionNotFoundError: no such version, or none for the time.
             LogGapError: a commit is missing.
             CorruptLogError: the log is damaged.
+            StaleListingError: the store shows less than this process has seen.
             ConfigurationError: both were given, or one that is no whole number.
         """
         if version is not None and timestamp_ms is not None:
@@ -121,59 +119,52 @@ class Snapshot:
         )
         if timestamp_ms is not None:
             version = version_at_timestamp(store, timestamp_ms)
-        return cls._load(store, version=version, clock=clock, unusable=frozenset())
+        began_ms = clock.now_ms()
+        if version is None:
+            snapshot = not_below_floor(store, clock, lambda: cls._load(store, None, clock))
+        else:
+            snapshot = cls._load(store, version, clock)
+        snapshot.known_at_ms = began_ms
+        return snapshot
 
     @classmethod
-    def _load(
-        cls, store: LogStore, *, version: int | None, clock: Clock, unusable: frozenset[tuple[str, ...]]
+    def _load(cls, store: LogStore, version: int | None, clock: Clock) -> Snapshot:
+        if not store.remote:
+            return cls._of_log(store, clock, open_log(store, version=version, clock=clock))
+        segment = build_segment(store, version=version, clock=clock)
+        checksum = None if segment.checksum is None else read_checksum(store, segment.checksum)
+        if checksum is None or checksum.protocol is None or checksum.metadata is None:
+            log = open_log(store, version=segment.version, clock=clock, segment=segment)
+            return cls._of_log(store, clock, log, checksum=checksum)
+        return cls(
+            store=store,
+            clock=clock,
+            segment=segment,
+            protocol=checksum.protocol,
+            metadata=checksum.metadata,
+            checksum=checksum,
+        )
+
+    @classmethod
+    def _of_log(
+        cls,
+        store: LogStore,
+        clock: Clock,
+        log: OpenLog,
+        *,
+        state: FollowedState | None = None,
+        checksum: VersionChecksum | None = None,
     ) -> Snapshot:
-        damage: CorruptLogError | None = None
-        vanished: ObjectNotFoundError | None = None
-        attempts = 0
-        while attempts < _LOADS:
-            try:
-                segment = build_segment(store, version=version, unusable=unusable, clock=clock)
-            except InvalidTableError as error:
-                if damage is not None:
-                    raise damage from error
-                raise
-            try:
-                commits = read_commits(store, segment.commits)
-                checkpoint = None
-                base: tuple[Protocol | None, Metadata | None] = (None, None)
-                if segment.checkpoint is not None:
-                    try:
-                        checkpoint = CheckpointReader.open(store, segment.checkpoint)
-                        base = checkpoint_protocol_and_metadata(checkpoint)
-                        _check_complete(segment, base)
-                    except CorruptLogError as error:
-                        damage, unusable = error, unusable | {segment.checkpoint.names}
-                        _warn_damaged(error)
-                        continue
-            except ObjectNotFoundError as error:
-                # Log cleanup took the file after it was listed.
-                vanished, attempts = error, attempts + 1
-                continue
-            protocol, metadata = _latest(commits, base)
-            if protocol is None or metadata is None:
-                name = "protocol" if protocol is None else "metaData"
-                raise CorruptLogError(
-                    f"Version {segment.version} of {store.uri!r} has no {name!r} action.",
-                    cause="The log is incomplete.",
-                    fix="Restore the log from a backup.",
-                )
-            return cls(
-                store=store,
-                clock=clock,
-                segment=segment,
-                commits=commits,
-                checkpoint=checkpoint,
-                protocol=protocol,
-                metadata=metadata,
-                unusable=unusable,
-            )
-        assert vanished is not None
-        raise vanished
+        return cls(
+            store=store,
+            clock=clock,
+            segment=log.segment,
+            protocol=log.protocol,
+            metadata=log.metadata,
+            log=log,
+            state=state,
+            checksum=checksum,
+        )
 
     @staticmethod
     def exists(store: LogStore) -> bool:
@@ -189,24 +180,30 @@ class Snapshot:
             CorruptLogError: a newer commit is damaged.
             TableNotFoundError: the table is gone.
         """
+        began_ms = self._clock.now_ms()
         segment = extend_segment(self._store, self._segment)
         if segment is self._segment:
+            self.known_at_ms = began_ms
             return self
-        if segment is None:
+        if segment is None or self._log is None:
             return Snapshot.load(self._store, clock=self._clock)
         try:
             newer = read_commits(self._store, segment.commits[len(self._segment.commits) :])
         except ObjectNotFoundError:
             return Snapshot.load(self._store, clock=self._clock)
-        return self._extended(segment, newer)
+        extended = self._extended(segment, newer)
+        # Nobody has decoded these commits before, so damage shows here and not later.
+        extended._catch_up()
+        extended.known_at_ms = began_ms
+        return extended
 
     def advance(self, commits: Sequence[CommitData]) -> Snapshot:
         """The version after some commits whose bytes the caller has just read or written.
 
-        Lists nothing and reads no commit again. One request for each commit: its time.
+        Reads no commit again. One request for their times; on a local store one for each.
 
         Args:
-            commits: those that follow this version, without a gap.
+            commits: those that follow this version, without a gap; decoded before.
 
         Raises:
             ObjectNotFoundError: a commit is gone.
@@ -214,35 +211,36 @@ class Snapshot:
         if not commits:
             return self
         assert [c.version for c in commits] == list(range(self.version + 1, self.version + 1 + len(commits)))
-        files = tuple(CommitFile(version=c.version, info=self._store.head(c.path)) for c in commits)
+        files = commit_files(self._store, [c.version for c in commits])
         segment = replace(
             self._segment,
             version=files[-1].version,
             commits=self._segment.commits + files,
             version_file=files[-1].info,
+            checksum=None,
         )
         return self._extended(segment, tuple(commits))
 
     def _extended(self, segment: LogSegment, newer: tuple[CommitData, ...]) -> Snapshot:
-        protocol, metadata = _latest(newer, (self._protocol, self._metadata))
+        protocol, metadata = latest_protocol_and_metadata(newer, (self.protocol, self.metadata))
         with self._lock:
-            state, commits = self._loaded, self._commits
+            log, state = self._open(), self._loaded
         assert protocol is not None
         assert metadata is not None
-        return Snapshot(
-            store=self._store,
-            clock=self._clock,
+        log = replace(
+            log,
             segment=segment,
             # Commits that are part of a state need no second look, and their bytes no memory.
-            commits=(*commits, *newer) if state is None else newer,
-            checkpoint=self._checkpoint,
+            commits=(*log.commits, *newer) if state is None else newer,
             protocol=protocol,
             metadata=metadata,
-            state=None if state is None else state.apply(replay_tail(newer)),
-            unusable=self._unusable,
         )
-
-    # ------------------------------------------------------------ what it is
+        state = None if state is None else state.followed_by(newer)
+        extended = Snapshot._of_log(self._store, self._clock, log, state=state)
+        if protocol is self.protocol and metadata is self.metadata:
+            extended._declared = self._declared
+        note_version(self._store, metadata.id, extended.version)
+        return extended
 
     def __repr__(self) -> str:
         return f"Snapshot({self._store.uri!r}, version={self.version})"
@@ -270,45 +268,38 @@ class Snapshot:
     @property
     def protocol(self) -> Protocol:
         """The protocol at this version."""
-        return self._protocol
+        return self._declared.protocol
 
     @property
     def metadata(self) -> Metadata:
         """The metadata at this version."""
-        return self._metadata
+        return self._declared.metadata
 
-    @cached_property
+    @property
     def schema(self) -> StructType:
         """The table's schema. Raises SchemaError or CorruptLogError when it cannot be read."""
-        if not self._metadata.schema_string:
-            raise CorruptLogError(
-                f"Version {self.version} of {self._store.uri!r} has no schema.",
-                cause="Its metaData action has no schemaString.",
-                fix="Read a later version.",
-            )
-        return schema_from_json(self._metadata.schema_string)
+        return self._declared.schema(where=f"Version {self.version} of {self._store.uri!r}")
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Names of the partition columns, in order."""
-        return self._metadata.partition_columns
+        return self.metadata.partition_columns
 
-    @cached_property
+    @property
     def column_mapping(self) -> ColumnMapping:
         """What columns are called in the data files. Raises InvalidTableError for an unknown mode."""
-        return ColumnMapping.of(self._metadata.configuration)
+        return self._declared.column_mapping
 
-    @cached_property
+    @property
     def properties(self) -> TableProperties:
         """The table properties."""
-        return TableProperties.of(self._metadata.configuration)
+        return self._declared.properties
 
     @cached_property
     def timestamp_ms(self) -> int:
         """When the version was committed, in epoch milliseconds. At most one request."""
-        return commit_timestamp_ms(self._store, self._segment, self._metadata, self._commits)
-
-    # ------------------------------------------------------------ what it holds
+        commits = () if self._log is None else self._log.commits
+        return commit_timestamp_ms(self._store, self._segment, self.metadata, commits)
 
     @property
     def transactions(self) -> Mapping[str, SetTransaction]:
@@ -316,7 +307,8 @@ class Snapshot:
         with self._lock:
             if self._loaded is not None:
                 return self._loaded.transactions
-            return {**checkpoint_transactions(self._checkpoint), **self._tail().transactions}
+            log = self._open()
+            return {**checkpoint_transactions(log.checkpoint), **self._tail(log).transactions}
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
@@ -342,21 +334,20 @@ class Snapshot:
         """
         if since_ms is None:
             since_ms = self._clock.now_ms() - self.properties.deleted_file_retention_ms
-        batches = []
-        for batch in self._state().tombstones.batches():
-            # A remove without a time counts as removed at time 0.
-            times = pc.fill_null(batch.column("deletion_timestamp_ms"), 0)
-            kept = batch.filter(pc.greater_equal(times, since_ms))
-            if kept.num_rows:
-                batches.append(kept)
-        return pa.Table.from_batches(batches, schema=TOMBSTONE_SCHEMA)
+        state = self._state()
+        return state.tombstones.since(since_ms, state.files)
 
-    # ------------------------------------------------------------ what may be done
+    @property
+    def checksum_discrepancies(self) -> tuple[str, ...]:
+        """Where the version is not what its checksum says; empty without a checksum. Loads the live files."""
+        self._state()
+        return self._discrepancies or ()
 
     @property
     def has_v2_checkpoint(self) -> bool:
         """Whether the version is read from a V2 checkpoint."""
-        return self._checkpoint is not None and self._checkpoint.is_v2
+        checkpoint = self._open().checkpoint
+        return checkpoint is not None and checkpoint.is_v2
 
     def require_readable(self, *, operation: str = "read the table", through_scan: bool = False) -> None:
         """Refuse when rows could be misread. Loads the live files; no column of them that is empty.
@@ -370,18 +361,19 @@ class Snapshot:
             UnsupportedTableFeatureError: naming the features and the operation.
             CorruptLogError: a live file has a deletion vector, and the protocol does not list the feature.
         """
-        require_read_support(
-            self._protocol,
-            self._metadata,
-            has_deletion_vectors=self._may_have_deletion_vectors(),
-            has_v2_checkpoint=self.has_v2_checkpoint,
-            through_scan=through_scan,
-            operation=operation,
-        )
-        if (
-            "deletionVectors" not in (self._protocol.reader_features or ())
-            and self.files.has_deletion_vectors
-        ):
+        try:
+            require_read_support(
+                self.protocol,
+                self.metadata,
+                has_deletion_vectors=self._may_have_deletion_vectors(),
+                has_v2_checkpoint=self.has_v2_checkpoint,
+                through_scan=through_scan,
+                operation=operation,
+            )
+        except CorruptLogError as error:
+            where = f"{error.problem.rstrip('.')}: version {self.version} of {self._store.uri!r}"
+            raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
+        if "deletionVectors" not in (self.protocol.reader_features or ()) and self.files.has_deletion_vectors:
             raise CorruptLogError(
                 f"Cannot {operation}: a live file of version {self.version} of {self._store.uri!r} has a "
                 "deletion vector, and the protocol does not list the feature deletionVectors.",
@@ -395,9 +387,7 @@ class Snapshot:
         Raises:
             UnsupportedTableFeatureError: naming the features and the operation.
         """
-        require_write_support(
-            self._protocol,
-            self._metadata,
+        self._declared.require_writable(
             has_deletion_vectors=self._may_have_deletion_vectors(),
             has_v2_checkpoint=self.has_v2_checkpoint,
             operation=operation,
@@ -405,67 +395,103 @@ class Snapshot:
 
     def _may_have_deletion_vectors(self) -> bool:
         # Files need not be read where no commit and no checkpoint could have brought one.
-        if "deletionVectors" not in (self._protocol.reader_features or ()):
+        if "deletionVectors" not in (self.protocol.reader_features or ()):
             return False
         return self.files.has_deletion_vectors
+
+    def _open(self) -> OpenLog:
+        """The log's files. Raises CorruptLogError when they contradict what the checksum has vouched for."""
+        with self._lock:
+            if self._log is None:
+                assert self._checksum is not None
+                log = open_log(self._store, version=self.version, clock=self._clock, segment=self._segment)
+                wrong = self._checksum.contradictions(log.protocol, log.metadata)
+                if wrong:
+                    raise CorruptLogError(
+                        f"The version checksum {self._checksum.path!r} contradicts the log.",
+                        cause="; ".join(wrong),
+                        fix="Restore the log from a backup, or delete the checksum if the log is right.",
+                    )
+                self._log, self._segment = log, log.segment
+            return self._log
 
     def _state(self) -> ReplayState:
         with self._lock:
             if self._loaded is None:
-                require_log_support(self._protocol, operation="list the table's files")
-                self._loaded = self._replay()
-            return self._loaded
+                require_log_support(self.protocol, operation="list the table's files")
+                self._loaded = FollowedState(base=self._replay())
+                # Not before: whoever is interrupted in between would take the last commit for all of them.
+                self._forget_commits()
+            state = self._catch_up()
+            assert state is not None
+            if self._discrepancies is None:
+                self._discrepancies = self._checked(state)
+            return state
 
-    def _tail(self) -> Tail:
+    def _forget_commits(self) -> None:
+        """What is in the state needs no bytes any more."""
+        if self._log is not None:
+            self._replayed_tail, self._log = None, replace(self._log, commits=self._log.commits[-1:])
+
+    def _catch_up(self) -> ReplayState | None:
+        with self._lock:
+            self._loaded = None if self._loaded is None else self._loaded.caught_up()
+            return None if self._loaded is None else self._loaded.base
+
+    def _checked(self, state: ReplayState) -> tuple[str, ...]:
+        info = self._segment.checksum
+        if self._checksum is None and info is not None:
+            self._checksum = read_checksum(self._store, info)
+        if self._checksum is None:
+            return ()
+        found = self._checksum.discrepancies(
+            num_files=state.files.num_files,
+            table_size_bytes=state.files.total_bytes,
+            protocol=self.protocol,
+            metadata=self.metadata,
+        )
+        if found:
+            warnings.warn(
+                f"Version {self.version} of {self._store.uri!r} is not what its checksum says: "
+                f"{'; '.join(found)}. The log or the checksum was changed; no checkpoint is written of it.",
+                DeltaWarning,
+                stacklevel=4,
+            )
+        return tuple(found)
+
+    def _tail(self, log: OpenLog) -> Tail:
         if self._replayed_tail is None:
-            self._replayed_tail = replay_tail(self._commits)
+            self._replayed_tail = replay_tail(log.commits)
         return self._replayed_tail
 
     def _replay(self) -> ReplayState:
-        tail = self._tail()
+        log = self._open()
+        try:
+            tail = self._tail(log)
+        except CorruptLogError as error:
+            return self._replay_without(log, compaction_names(log.segment), error)
         try:
             state = build_state(
-                checkpoint=self._checkpoint, tail=tail, protocol=self._protocol, metadata=self._metadata
+                checkpoint=log.checkpoint, tail=tail, protocol=self.protocol, metadata=self.metadata
             )
         except CorruptLogError as error:
-            assert self._segment.checkpoint is not None
-            unusable = self._unusable | {self._segment.checkpoint.names}
-            _warn_damaged(error)
-            try:
-                other = Snapshot._load(
-                    self._store, version=self.version, clock=self._clock, unusable=unusable
-                )
-            except InvalidTableError:
-                raise error from None
-            return other._state()
-        self._replayed_tail, self._commits = None, self._commits[-1:]
+            assert log.segment.checkpoint is not None
+            return self._replay_without(log, frozenset({log.segment.checkpoint.names}), error)
         return state
 
-
-def _latest(
-    commits: tuple[CommitData, ...], base: tuple[Protocol | None, Metadata | None]
-) -> tuple[Protocol | None, Metadata | None]:
-    """The newest protocol and metadata, looking backwards and no further than needed."""
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    for commit in reversed(commits):
-        found = commit.protocol_and_metadata()
-        protocol, metadata = protocol or found[0], metadata or found[1]
-        if protocol is not None and metadata is not None:
-            break
-    return protocol or base[0], metadata or base[1]
-
-
-def _check_complete(segment: LogSegment, base: tuple[Protocol | None, Metadata | None]) -> None:
-    """Every checkpoint holds both (PROTOCOL.md, "Checkpoints"); one that does not cannot be trusted."""
-    assert segment.checkpoint is not None
-    if None in base:
-        raise CorruptLogError(
-            f"The checkpoint {segment.checkpoint.names[0]!r} is incomplete.",
-            cause=f"It has no {'protocol' if base[0] is None else 'metaData'!r} action.",
-            fix="Delete the checkpoint if the commits before it still exist.",
-        )
-
-
-def _warn_damaged(error: CorruptLogError) -> None:
-    warnings.warn(f"{error} The checkpoint is passed over.", DeltaWarning, stacklevel=4)
+    def _replay_without(self, log: OpenLog, damaged: UnusableFiles, error: CorruptLogError) -> ReplayState:
+        """The state from other files; raises the error when there are none."""
+        if not damaged:
+            raise error
+        warn_damaged(error)
+        try:
+            other = open_log(
+                self._store, version=self.version, clock=self._clock, unusable=log.unusable | damaged
+            )
+        except InvalidTableError:
+            raise error from None
+        if (other.protocol, other.metadata) != (self.protocol, self.metadata):
+            # These two came out of the damaged file and have been told already: files of another table's
+            # would be read by their rules.
+            raise error
+        return Snapshot._of_log(self._store, self._clock, other)._state()

@@ -161,9 +161,9 @@ _ALL = (
     ),
     TableFeature(name="variantType", in_reader=True, plain_rows=False, active=_has_type("variant")),
     TableFeature(name="variantType-preview", in_reader=True, plain_rows=False, active=_has_type("variant")),
-    TableFeature(name="variantShredding", in_reader=True, readable=False, active=_has_type("variant")),
+    TableFeature(name="variantShredding", in_reader=True, plain_rows=False, active=_has_type("variant")),
     TableFeature(
-        name="variantShredding-preview", in_reader=True, readable=False, active=_has_type("variant")
+        name="variantShredding-preview", in_reader=True, plain_rows=False, active=_has_type("variant")
     ),
 )
 

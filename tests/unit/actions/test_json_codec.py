@@ -112,6 +112,8 @@ def test_odd_commit_info_is_kept_not_refused() -> None:
     assert isinstance(info, CommitInfo)
     assert (info.operation, info.timestamp_ms, info.engine_info) == ("W", None, None)
     assert info.extra == {"timestamp": "yesterday", "operationParameters": "p", "engineInfo": 3}
+    (nothing,) = decode_commit(_commit({"commitInfo": {"operation": None, "timestamp": None}}), path="p")
+    assert nothing == CommitInfo()
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,12 @@ def test_odd_commit_info_is_kept_not_refused() -> None:
         ([[1]], "not a JSON object"),
         ([{"protocol": {"minReaderVersion": "1", "minWriterVersion": 2}}], "expected an integer"),
         ([{"metaData": {"id": "a", "configuration": {"k": None}}}], "expected a string"),
+        ([{"metaData": {"id": "a", "format": "parquet"}}], "format is 'parquet', expected an object"),
+        ([{"metaData": {"id": "a", "partitionColumns": "p"}}], "expected a list of strings"),
+        ([{"metaData": {"id": "a", "partitionColumns": ["p", 1]}}], "expected a list of strings"),
+        ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [None]}}], "strings"),
+        ([_add(partitionValues=["p"])], "partitionValues is .*, expected an object"),
+        ([_add(deletionVector="u")], "deletionVector is 'u', expected an object"),
     ],
 )
 def test_contradictions_name_file_and_line(lines: list[Any], reason: str) -> None:

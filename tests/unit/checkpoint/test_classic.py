@@ -149,6 +149,25 @@ def test_what_does_not_verify_is_deleted(log: LogBuilder, monkeypatch: pytest.Mo
     assert list(log.log.glob("*checkpoint*")) == []
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_row_groups_of_any_size(log: LogBuilder, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    log.create(SetTransaction(app_id="a", version=1)).appends(5)
+    log.commit(remove("file-2", deletion_timestamp_ms=log.clock.now_ms()))
+    monkeypatch.setattr(classic, "_ROW_GROUP_ROWS", rows)
+    info = write_checkpoint(_load(log))
+    assert (info.version, info.size, info.parts, info.num_add_files) == (6, 8, 1, 4)
+    path = log.log / f"{6:020d}.checkpoint.parquet"
+    footer = pq.read_metadata(path)
+    assert info.size_bytes == path.stat().st_size
+    first = footer.row_group(0).num_rows
+    assert first == min(rows, 3), "protocol, metadata and transactions are found without the files"
+    assert footer.num_rows == 8
+    log.remove_commits(range(7))
+    assert sorted(_load(log).files.to_table(["path"])["path"].to_pylist()) == [
+        f"file-{number}" for number in (1, 3, 4, 5)
+    ]
+
+
 def test_a_failing_write_leaves_nothing(log: LogBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     log.create().appends(3)
 

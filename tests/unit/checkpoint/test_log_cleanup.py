@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
@@ -39,7 +41,7 @@ def _names(log: LogBuilder) -> set[str]:
 
 def test_everything_before_the_cutoff_checkpoint_goes(log: LogBuilder) -> None:
     log.raw(f"{3:020d}.crc", b"{}")
-    log.raw(f"{9:020d}.crc", b"{}")
+    log.checksum(_load(log, 9))
     log.raw(f"{9:020d}.{11:020d}.compacted.json", b"")
     log.raw(f"{10:020d}.{11:020d}.compacted.json", b"")
     log.raw(f"{2:020d}.json.backup", b"a user's own file")
@@ -80,6 +82,42 @@ def test_a_damaged_checkpoint_is_not_relied_on(log: LogBuilder) -> None:
     assert cleanup_expired_logs(_load(log)).checkpoint_version == 4
     with pytest.warns(DeltaWarning, match="passed over"):
         assert _load(log, 11).files.num_files == 11
+
+
+def test_a_checkpoint_whose_files_cannot_be_read_is_not_relied_on(log: LogBuilder) -> None:
+    path = log.log / f"{9:020d}.checkpoint.parquet"
+    whole = path.read_bytes()
+    footer = pq.read_metadata(path)
+    sizes = [
+        footer.row_group(group).column(leaf)
+        for group in range(footer.num_row_groups)
+        for leaf in range(footer.num_columns)
+        if footer.row_group(group).column(leaf).path_in_schema == "add.size"
+    ]
+    last = max(sizes, key=lambda column: column.num_values)
+    start = last.dictionary_page_offset or last.data_page_offset
+    path.write_bytes(whole[:start] + b"\0" * 8 + whole[start + 8 :])
+    assert cleanup_expired_logs(_load(log)).checkpoint_version == 4
+
+
+def test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them(log: LogBuilder) -> None:
+    """Nothing here looks at sidecars, so what they replace stays, and so do they."""
+    (log.log / f"{9:020d}.checkpoint.parquet").unlink()
+    sidecars = log.log / "_sidecars"
+    sidecars.mkdir()
+    (sidecars / "x.parquet").write_bytes(b"not there any more")
+    lines = [
+        {"checkpointMetadata": {"version": 9}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        *(json.loads(line) for line in (log.log / f"{0:020d}.json").read_text().splitlines()[1:]),
+        {"sidecar": {"path": "x.parquet", "sizeInBytes": 18, "modificationTime": 0}},
+    ]
+    name = f"{9:020d}.checkpoint.11111111-2222-3333-4444-555555555555.json"
+    log.raw(name, b"\n".join(json.dumps(line).encode() for line in lines))
+    done = cleanup_expired_logs(_load(log))
+    assert done.checkpoint_version == 4
+    assert name in _names(log)
+    assert (sidecars / "x.parquet").exists()
 
 
 def test_every_retained_version_survives_any_retention(log: LogBuilder) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 import uuid
 import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
@@ -68,6 +70,7 @@ def test_names_and_inline_vectors() -> None:
     inline = DeletionVectorDescriptor(
         storage_type="i", path_or_inline_dv=INLINE, size_in_bytes=44, cardinality=6
     )
+    assert deletion_vector_path(inline, root_uri="file:///t") is None
     assert read_deletion_vector(LocalLogStore("/nowhere"), inline, num_rows=30).tolist() == [
         3,
         4,
@@ -93,9 +96,12 @@ def test_absolute_paths(store: LocalLogStore) -> None:
     name = next(store.root.glob("*.bin"))
     absolute = dataclasses.replace(descriptor, storage_type="p", path_or_inline_dv=name.as_uri())
     assert read_deletion_vector(store, absolute, num_rows=ENOUGH).tolist() == ROWS
+    assert deletion_vector_path(absolute, root_uri=store.uri) == name.name
     outside = dataclasses.replace(absolute, path_or_inline_dv="file:///etc/passwd")
     with pytest.raises(PathEscapeError):
         read_deletion_vector(store, outside, num_rows=ENOUGH)
+    with pytest.raises(PathEscapeError):
+        deletion_vector_path(outside, root_uri=store.uri)
 
 
 def test_no_offset_is_the_first_vector(store: LocalLogStore) -> None:
@@ -164,3 +170,17 @@ def test_more_rows_than_the_file_has_are_not_unfolded(store: LocalLogStore) -> N
     (descriptor,) = stored(store, list(range(50_000)))
     with pytest.raises(InvalidTableError, match="deletes 50000 rows of a file that has 2"):
         read_deletion_vector(store, descriptor, num_rows=2)
+
+
+def test_a_forged_size_is_not_allocated(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    forged = dataclasses.replace(descriptor, size_in_bytes=2**31 - 1)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidTableError, match="its file ends early"):
+            read_deletion_vector(store, forged, num_rows=ENOUGH)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert pa.total_allocated_bytes() == before

@@ -19,6 +19,12 @@ def serialized(values: list[int], *, runs: bool = False) -> bytes:
     return bytes(bitmap.serialize())
 
 
+def _containers(count: int, *rest: int) -> bytes:
+    """The head of a bucket without runs, and what follows it, in words of 16 bits."""
+    head = (12346).to_bytes(4, "little") + count.to_bytes(4, "little")
+    return head + b"".join(word.to_bytes(2, "little") for word in rest)
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -94,11 +100,23 @@ def test_a_small_text_cannot_unfold_to_many_values() -> None:
         ((1).to_bytes(8, "little") + bytes(4) + (99).to_bytes(4, "little"), "cookie"),
         ((1).to_bytes(8, "little") + b"\xff" * 4 + bytes(8), "2\\^63"),
         (serialized([]) + b"x", "follow"),
+        ((1).to_bytes(8, "little") + bytes(4) + _containers(65_537), "65537 containers"),
+        ((2).to_bytes(8, "little") + (bytes(4) + _containers(0)) * 2, "buckets are not in order"),
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, said: str) -> None:
     with pytest.raises(MalformedBitmap, match=said):
         decode_portable64(data, cardinality=0)
+
+
+@pytest.mark.parametrize("values", [(2, 1), (5, 5)])
+def test_the_values_of_a_container_are_in_order(values: tuple[int, int]) -> None:
+    # One container of two values (its key, its size less one, its offset), and then they.
+    data = (1).to_bytes(8, "little") + bytes(4) + _containers(1, 0, 1, 16, 0, *values)
+    with pytest.raises(MalformedBitmap, match="values of a container are not in order"):
+        decode_portable64(data, cardinality=2)
+    in_order = (1).to_bytes(8, "little") + bytes(4) + _containers(1, 0, 1, 16, 0, 1, 2)
+    assert decode_portable64(in_order, cardinality=2).tolist() == [1, 2]
 
 
 def test_base85() -> None:

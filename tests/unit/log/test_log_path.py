@@ -58,6 +58,15 @@ def test_other_names_mean_nothing(name: str) -> None:
     assert LogPath.parse(name) is None
 
 
+def test_the_greatest_version() -> None:
+    last = f"{2**63 - 1:020d}"
+    for name in (f"{last}.json", f"{last}.{last}.compacted.json", f"{V}.{last}.compacted.json"):
+        assert LogPath.parse(name) is not None
+    beyond = f"{2**63:020d}"
+    for name in (f"{beyond}.json", f"{V}.{beyond}.compacted.json", f"{last}.{V}.compacted.json"):
+        assert LogPath.parse(name) is None
+
+
 def test_written_names_are_read() -> None:
     for path in (commit_path(7), checkpoint_path(7), checksum_path(7)):
         parsed = LogPath.parse(path)

@@ -12,7 +12,7 @@ from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
 from delta_core.errors import LogGapError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.last_checkpoint import read_last_checkpoint
-from delta_core.log.listing import list_log
+from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import build_segment, extend_segment
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -151,6 +151,29 @@ def test_repeated_and_unsorted_listing(log: LogBuilder) -> None:
     log.create().appends(4)
     store = _weak(log, lambda found: [*reversed(found), *found])
     assert [commit.version for commit in build_segment(store).commits] == [0, 1, 2, 3, 4]
+    listed = list_log(store)
+    assert [commit.version for commit in listed.commits] == [0, 1, 2, 3, 4]
+    assert listed.latest_version == 4
+
+
+def test_a_listing_begins_where_it_is_asked_to(log: LogBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a thousand names is a request; what comes before is not asked for, nor taken."""
+    log.create().appends(12)
+    log.raw(f"{9:020d}.checkpoint.parquet", PART)
+    log.raw("_last_checkpoint", b'{"version":9}')
+    asked = []
+    real = LocalLogStore.list_directory
+
+    def listed(self: LocalLogStore, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        asked.append(start_after)
+        return real(self, path)
+
+    monkeypatch.setattr(LocalLogStore, "list_directory", listed)
+    assert [commit.version for commit in list_log(log.store, from_version=7).commits] == list(range(7, 13))
+    segment = build_segment(log.store)
+    assert extend_segment(log.store, segment) == segment
+    assert [commit.version for commit in list_log(log.store).commits] == list(range(13))
+    assert asked == [f"{7:020d}", f"{9:020d}", f"{12:020d}", None]
 
 
 def test_a_name_that_a_listing_skips_is_looked_up(log: LogBuilder) -> None:
@@ -173,6 +196,58 @@ def test_a_stale_tail_is_found_by_name(log: LogBuilder) -> None:
     assert extended.version == 5
 
 
+def test_a_log_of_which_nothing_is_listed_yet_is_found_by_name(log: LogBuilder) -> None:
+    log.create().appends(2)
+    segment = build_segment(_weak(log, lambda found: []))
+    assert [commit.version for commit in segment.commits] == [0, 1, 2]
+
+
+class AskedStore(LocalLogStore):
+    """A remote store that notes what it is asked, and lists late."""
+
+    late: tuple[str, ...] = ()
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.asked: list[str] = []
+
+    @property
+    def remote(self) -> bool:
+        return True
+
+    def head(self, path: str) -> ObjectInfo:
+        self.asked.append(path[-6:])
+        return super().head(path)
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        self.asked.append("list")
+        found = super().list_directory(path, start_after=start_after)
+        return [info for info in found if not info.path.endswith(self.late)]
+
+
+@pytest.mark.parametrize(
+    ("late", "versions", "asked"),
+    [
+        ((), [1, 2, 3], ["list"]),
+        (("3.json",), [1, 2, 3], ["list", "3.json"]),
+        ((), [2], ["2.json"]),
+        ((), [], []),
+    ],
+)
+def test_commits_that_are_known_to_be_there(
+    log: LogBuilder, late: tuple[str, ...], versions: list[int], asked: list[str]
+) -> None:
+    log.create().appends(3)
+    store = AskedStore(log.root)
+    store.late = late
+    found = commit_files(store, versions)
+    assert [commit.version for commit in found] == versions
+    assert [commit.info for commit in found] == [
+        log.store.head(f"_delta_log/{version:020d}.json") for version in versions
+    ]
+    assert store.asked == asked
+
+
 def test_extending(log: LogBuilder) -> None:
     log.create().appends(2)
     segment = build_segment(log.store)
@@ -181,6 +256,16 @@ def test_extending(log: LogBuilder) -> None:
     extended = extend_segment(log.store, segment)
     assert extended is not None
     assert extended.commits == build_segment(log.store).commits
+    assert extended == build_segment(log.store)
+    log.raw(f"{4:020d}.crc", b"{}")
+    log.raw(f"{5:020d}.crc", b"{}")
+    log.appends(1)
+    log.raw(f"{3:020d}.checkpoint.parquet", PART)
+    further = extend_segment(log.store, extended)
+    assert further is not None, "a checkpoint saves little where few commits are new"
+    assert further.version_file == log.store.head(f"_delta_log/{5:020d}.json")
+    assert further.checksum == log.store.head(f"_delta_log/{5:020d}.crc")
+    (log.log / f"{3:020d}.checkpoint.parquet").unlink()
     log.remove_commits([3])
     assert extend_segment(log.store, segment) is None
 

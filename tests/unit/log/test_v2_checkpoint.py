@@ -63,10 +63,10 @@ class WatchedStore(FaultyStore):
         super().__init__(inner)
         self.sidecars: list[str] = []
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_whole(self, path: str) -> pa.NativeFile:
         if "_sidecars" in path:
             self.sidecars.append(path)
-        return super().open_input(path)
+        return super().open_whole(path)
 
 
 class V2Log(LogBuilder):

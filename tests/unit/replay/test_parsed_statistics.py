@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from delta_core.actions.checkpoint_schema import CHECKPOINT_SCHEMA
 from delta_core.checkpoint.classic import write_checkpoint
@@ -68,6 +70,19 @@ def test_values_keep_their_exact_form() -> None:
     }
 
 
+def test_times_are_written_in_utc_wherever_they_are_of_and_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    data_type = pa.struct([("minValues", pa.struct([("t", pa.timestamp("us", "Asia/Tokyo"))]))])
+    at = datetime(2024, 2, 29, 23, 30, tzinfo=UTC)
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        (text,) = statistics_to_json(pa.array([{"minValues": {"t": at}}], data_type)).to_pylist()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert json.loads(text) == {"minValues": {"t": "2024-02-29T23:30:00.000000Z"}}
+
+
 def test_what_json_cannot_say_is_left_out() -> None:
     rows = [{"numRecords": 1, "minValues": {"f": value}} for value in (float("nan"), float("-inf"), None)]
     texts = statistics_to_json(pa.array(rows, STATISTICS)).to_pylist()
@@ -91,3 +106,12 @@ def test_a_checkpoint_with_columns_only(tmp_path: Path) -> None:
     snapshot = Snapshot.load(log.store, clock=log.clock)
     stats = snapshot.files.to_table(["stats"]).column(0).to_pylist()
     assert [json.loads(text) for text in stats] == [{"numRecords": 7}] * 2
+
+
+def test_years_without_iso_text_are_left_out():
+    far = pa.array([3_000_000, 1], pa.int32()).cast(pa.date32())
+    late = pa.array([253_402_300_800_000_000, 0], pa.timestamp("us"))
+    bounds = pa.StructArray.from_arrays([far, late], names=["d", "n"])
+    texts = statistics_to_json(pa.StructArray.from_arrays([bounds], names=["maxValues"])).to_pylist()
+    assert texts[0] == '{"maxValues":{}}'
+    assert texts[1] == '{"maxValues":{"d":"1970-01-02","n":"1970-01-01T00:00:00.000000"}}'

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +16,9 @@ from delta_core.actions import Action, AddFile, DeletionVectorDescriptor, Domain
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA, STRING_MAP, TOMBSTONE_SCHEMA
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import ConfigurationError
-from delta_core.replay.file_chunk import map_values, plain_map
+from delta_core.replay.checkpoint_chunk import deletion_vectors
 from delta_core.replay.live_files import LiveFiles
+from delta_core.replay.map_texts import map_values, plain_map
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
@@ -119,6 +122,37 @@ def test_every_history_equals_itself_through_a_checkpoint(log: LogBuilder, rng: 
         (log.log / f"{version:020d}.checkpoint.parquet").unlink()
 
 
+def test_a_deletion_vector_tells_files_of_a_checkpoint_apart(
+    log: LogBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a checkpoint as in a commit: by where it is kept, and by its place there."""
+    features = {"reader_features": DELETION_VECTORS, "writer_features": DELETION_VECTORS}
+    log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
+    vectors = [None, _vector(1), _vector(2), replace(_vector(1), offset=7), replace(_vector(1), offset=None)]
+    log.commit(*(add("x", deletion_vector=vector, size_bytes=size) for size, vector in enumerate(vectors)))
+    monkeypatch.setattr(Snapshot, "require_writable", lambda self, operation: None)
+    write_checkpoint(_load(log))
+    for size, vector in enumerate(vectors):
+        log.commit(remove("x", deletion_vector=vector))
+        sizes = _load(log).files.to_table(["size_bytes"]).column("size_bytes").to_pylist()
+        assert sizes == list(range(size + 1, len(vectors)))
+        tombstones = _load(log).tombstones(since_ms=0).column("deletion_vector").to_pylist()
+        assert len(tombstones) == size + 1
+
+
+def test_tombstones_of_escaped_paths_are_told_apart_by_their_deletion_vectors(log: LogBuilder) -> None:
+    features = {"reader_features": DELETION_VECTORS, "writer_features": DELETION_VECTORS}
+    log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Snapshot, "require_writable", lambda self, operation: None)
+        log.commit(*(remove("%61%20b", deletion_vector=_vector(number)) for number in range(3)))
+        write_checkpoint(_load(log))
+    for number, left in ((2, {0, 1}), (0, {1})):
+        log.commit(add("a b", deletion_vector=_vector(number)))
+        vectors = _load(log).tombstones(since_ms=0).column("deletion_vector").to_pylist()
+        assert {vector["cardinality"] if vector else 0 for vector in vectors} == left
+
+
 def test_other_spellings_of_a_path_remove_it(log: LogBuilder) -> None:
     log.create(add("a%20b"), add("t=12%3A30/x"), add("file:///else/y%20z"), add("keep"))
     write_checkpoint(_load(log))
@@ -152,6 +186,20 @@ def test_transactions_and_domains(log: LogBuilder) -> None:
         assert set(snapshot.domain_metadata) == {"e"}
 
 
+def test_the_last_word_on_an_application_and_on_a_domain_stands(log: LogBuilder) -> None:
+    log.create()
+    for number in range(3):
+        log.commit(
+            SetTransaction(app_id="a", version=number),
+            DomainMetadata(domain="d", configuration=f"{number}"),
+            DomainMetadata(domain="removed", configuration="", removed=number == 1),
+        )
+    log.commit(DomainMetadata(domain="removed", configuration="", removed=True))
+    snapshot = _load(log)
+    assert snapshot.transactions["a"].version == 2
+    assert {name: item.configuration for name, item in snapshot.domain_metadata.items()} == {"d": "2"}
+
+
 def test_columns_are_decoded_when_asked(log: LogBuilder) -> None:
     log.create(*(add(f"f{number}") for number in range(5)))
     write_checkpoint(_load(log))
@@ -159,7 +207,9 @@ def test_columns_are_decoded_when_asked(log: LogBuilder) -> None:
     assert snapshot.files.num_files == 5
     (slot,) = snapshot.files._slots
     decoded = set(slot.chunk._columns)  # type: ignore[attr-defined]
-    assert decoded == {"path", "partition_values", "size_bytes"}
+    # Partition values are kept in their compact form.
+    assert decoded == {"path", "size_bytes"}
+    assert slot.chunk.partition("p").to_array().to_pylist() == ["1"] * 5
     assert snapshot.files.to_table(["stats"]).column("stats").to_pylist() == ['{"numRecords":1}'] * 5
     assert set(slot.chunk._columns) == decoded | {"stats"}  # type: ignore[attr-defined]
 
@@ -213,6 +263,20 @@ def test_empty() -> None:
     assert (files.num_files, files.total_bytes, files.has_deletion_vectors) == (0, 0, False)
     assert files.to_table().schema == LIVE_FILE_SCHEMA
     assert files.partition_column("p").to_pylist() == []
+
+
+def test_partitions_of_files_that_differ_in_their_keys(log: LogBuilder) -> None:
+    """Then there is no compact form, in a checkpoint as in commits."""
+    log.create(add("a"), add("b", partition_values={"q": "2"}), add("c", partition_values={}))
+    for _ in range(2):
+        files = _load(log).files
+        found = {
+            name: [value for chunk in files.chunks for value in chunk.partition(name).to_array().to_pylist()]
+            for name in ("p", "q", "r")
+        }
+        assert found == {"p": ["1", None, None], "q": [None, "2", None], "r": [None, None, None]}
+        assert [chunk.partition("p") is chunk.partition("p") for chunk in files.chunks] == [True]
+        write_checkpoint(_load(log))
 
 
 def test_partition_column(log: LogBuilder) -> None:
@@ -283,3 +347,107 @@ def test_tombstones_keep_their_schema_and_expire(log: LogBuilder) -> None:
     assert snapshot.tombstones(since_ms=0).num_rows == 3
     write_checkpoint(snapshot)
     assert _load(log).tombstones(since_ms=0).column("path").to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("lacking", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
+def test_a_deletion_vector_without_a_field_is_refused(lacking: str) -> None:
+    whole = {"storageType": "u", "pathOrInlineDv": "x", "offset": None, "sizeInBytes": 1, "cardinality": 1}
+    kinds = [("storageType", pa.string()), ("pathOrInlineDv", pa.string()), ("offset", pa.int32())]
+    data_type = pa.struct([*kinds, ("sizeInBytes", pa.int32()), ("cardinality", pa.int64())])
+    assert deletion_vectors(pa.array([whole, None], data_type)).null_count == 1
+    with pytest.raises(TypeError, match="a deletion vector has no"):
+        deletion_vectors(pa.array([whole, {**whole, lacking: None}, None], data_type))
+
+
+def test_a_deletion_vector_without_the_column_of_offsets() -> None:
+    """Inline ones have none, and some writers then leave the column out."""
+    inline = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    kinds = [("storageType", pa.string()), ("pathOrInlineDv", pa.string())]
+    data_type = pa.struct([*kinds, ("sizeInBytes", pa.int32()), ("cardinality", pa.int64())])
+    (found, absent) = deletion_vectors(pa.array([inline, None], data_type)).to_pylist()
+    assert found == {
+        "storage_type": "i",
+        "path_or_inline_dv": "x",
+        "offset": None,
+        "size_in_bytes": 1,
+        "cardinality": 1,
+    }
+    assert absent is None
+
+
+def test_tombstones_without_columns_that_are_optional(log: LogBuilder) -> None:
+    log.create(add("a"), add("b"))
+    log.commit(remove("a"))
+    whole = _load(log)
+    write_checkpoint(whole)
+    path = log.log / f"{1:020d}.checkpoint.parquet"
+    table = pq.read_table(path)
+    index = table.schema.get_field_index("remove")
+    removes = table.column(index).combine_chunks()
+    kept = ["path", "deletionTimestamp", "dataChange"]
+    lean = pa.StructArray.from_arrays(
+        [removes.field(name) for name in kept], kept, mask=pa.compute.is_null(removes)
+    )
+    pq.write_table(table.set_column(index, "remove", lean), path, store_schema=False)
+    log.remove_commits([0])
+    (row,) = _load(log).tombstones(since_ms=0).to_pylist()
+    (expected,) = whole.tombstones(since_ms=0).to_pylist()
+    optional = {"partition_values": None, "size_bytes": None, "deletion_vector": None}
+    assert row == expected | optional | {"extended_file_metadata": None}
+    assert _load(log).tombstones(since_ms=0).schema == TOMBSTONE_SCHEMA
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "city=São%20Paulo/f.parquet",
+        "c=Côte%20d%2527Ivoire/part-0.parquet",
+        "c=日本%5Bx%5D/f",
+        "c=%25/é",
+        "c=%c3%a9/part-00000-abcdef.parquet",
+        "p=1/a b",
+        "p=1/plain.parquet",
+    ],
+)
+def test_a_file_that_comes_back_counts_once_however_it_is_spelled(log: LogBuilder, path: str) -> None:
+    log.create(add(path), add("other%20one"))
+    write_checkpoint(_load(log))
+    log.commit(remove(path))
+    assert _load(log).files.num_files == 1
+    log.commit(add(path, size_bytes=77))
+    restored = _load(log)
+    assert sorted(restored.files.to_table(["size_bytes"])["size_bytes"].to_pylist()) == [10, 77]
+    # Added anew without a remove, as when statistics are computed; and spelled otherwise.
+    log.commit(add(quote(unquote(path), safe="/="), size_bytes=78))
+    assert sorted(_load(log).files.to_table(["size_bytes"])["size_bytes"].to_pylist()) == [10, 78]
+    write_checkpoint(_load(log))
+    again = _load(log)
+    assert again.files.num_files == 2
+    assert again.tombstones(since_ms=0).num_rows == 0
+
+
+def test_a_tombstone_of_a_file_that_came_back_is_none(log: LogBuilder) -> None:
+    path = "city=São%20Paulo/f.parquet"
+    log.create(add(path))
+    log.commit(remove(path))
+    write_checkpoint(_load(log))
+    log.commit(add(path))
+    assert _load(log).tombstones(since_ms=0).num_rows == 0
+
+
+def test_many_files_that_are_removed_under_another_spelling(log: LogBuilder) -> None:
+    """Found by the ends of their names, since nobody has to escape the letters that are escaped here."""
+    names = [f"%63ity/part-{number:05}-abcdef.parquet" for number in range(30)]
+    log.create(*(add(name) for name in names), add("keep"))
+    write_checkpoint(_load(log))
+    log.commit(*(remove(unquote(name)) for name in names))
+    assert _paths(_load(log)) == ["keep"]
+
+
+def test_many_files_that_come_back_under_another_spelling(log: LogBuilder) -> None:
+    names = [f"city=São%20Paulo/part-{number:05}.parquet" for number in range(30)]
+    log.create(*(add(name) for name in names))
+    write_checkpoint(_load(log))
+    log.commit(*(add(quote(unquote(name), safe="").replace("%2F", "/"), size_bytes=7) for name in names))
+    sizes = _load(log).files.to_table(["size_bytes"])["size_bytes"].to_pylist()
+    assert sizes == [7] * 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.scan.appended import appended_files, changed_partitions
+from tests.support.deletion_vectors import inline_vector
+from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
 
 def append(table: Path, day: str, *values: int) -> None:
@@ -63,6 +66,63 @@ def test_changed_partitions_count_removed_rows_too(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), rows, mode="overwrite")
     snapshot = DeltaTable(str(tmp_path)).snapshot
     assert [p["day"] for p in changed_partitions(snapshot, since_version=2)] == ["a", "b", "c", "d"]
+
+
+def test_a_removed_file_that_does_not_name_its_partition_is_refused(tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path)
+    log.create(add("a"))
+    for values in (None, {}):
+        version = log.commit(remove("a", partition_values=values), add("b"))
+        snapshot = DeltaTable(str(tmp_path)).snapshot
+        with pytest.raises(TableChangedError, match=f"Version {version} .* which partitions") as caught:
+            changed_partitions(snapshot, since_version=version - 1)
+        assert caught.value.cause == "The file 'a' has no partition values"
+        log.commit(remove("b", partition_values={"p": "1"}), add("a"))
+    assert changed_partitions(snapshot, since_version=version) == ()
+
+
+def test_a_file_with_a_deletion_vector_is_not_appended(tmp_path: Path) -> None:
+    features = frozenset({"deletionVectors"})
+    log = LogBuilder(tmp_path)
+    log.commit(
+        protocol(
+            min_reader_version=3, min_writer_version=7, reader_features=features, writer_features=features
+        ),
+        metadata(),
+        add("a"),
+    )
+    log.commit(add("b", deletion_vector=inline_vector([0])))
+    log.commit(add("c"))
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    with pytest.raises(TableChangedError, match=r"Version 1 .* changed rows") as caught:
+        appended_files(snapshot, since_version=0)
+    assert caught.value.cause == "The file 'b' has a deletion vector"
+    assert [item.path for item in appended_files(snapshot, since_version=1).adds] == ["c"]
+
+
+def test_a_change_of_metadata_alone_does_not_hide_what_was_appended(tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path)
+    log.create(add("a")).appends(1)
+    log.commit(metadata(configuration={"owner": "b"}), add("c"))
+    snapshot = DeltaTable(str(tmp_path)).snapshot
+    assert [item.path for item in appended_files(snapshot, since_version=0).adds] == ["file-1", "c"]
+    mapped = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{name}"},
+        }
+        for number, (name, kind) in enumerate((("p", "string"), ("id", "long")), start=1)
+    ]
+    log.commit(
+        protocol(min_reader_version=2, min_writer_version=5),
+        metadata(configuration=mapped, schema_string=json.dumps({"type": "struct", "fields": fields})),
+    )
+    with pytest.raises(TableChangedError, match="changes of version 1 ") as caught:
+        appended_files(DeltaTable(str(tmp_path)).snapshot, since_version=0)
+    assert caught.value.cause == "Its column mapping mode is none, and later name."
 
 
 def test_a_table_without_partitions_has_one_that_changes(tmp_path: Path) -> None:

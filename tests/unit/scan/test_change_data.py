@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from deltalake import write_deltalake
 
 from delta_core import DeltaTable
 from delta_core.actions import AddCdcFile, Metadata, Protocol
+from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.snapshot.snapshot import Snapshot
-from tests.support.log_builder import NOW_MS, LogBuilder, add, remove
-from tests.unit.scan.test_mapped_scan import vector
+from tests.support.deletion_vectors import inline_vector
+from tests.support.log_builder import NOW_MS, LogBuilder, add, protocol, remove
 
 FEATURES = frozenset({"deletionVectors"})
 PROTOCOL = Protocol(
@@ -100,7 +102,7 @@ def test_predicates_and_columns_reach_the_change_columns(log: LogBuilder) -> Non
 
 def test_replaced_deletion_vectors(log: LogBuilder) -> None:
     values = {"p": "1"}
-    before, after = vector(log, [0]), vector(log, [1, 3])
+    before, after = inline_vector([0]), inline_vector([1, 3])
     log.commit(PROTOCOL, metadata(), add("a.parquet", deletion_vector=before))
     log.commit(
         remove("a.parquet", partition_values=values, deletion_vector=before),
@@ -118,6 +120,71 @@ def test_a_remove_without_its_partition_is_looked_up(log: LogBuilder) -> None:
     log.commit(PROTOCOL, metadata(), add("a.parquet", partition_values={"p": "x"}))
     log.commit(remove("a.parquet", partition_values=None))
     assert changes(log, 1) == [("x", number, "delete", 1) for number in (1, 2, 3, 4)]
+
+
+def test_a_remove_is_looked_up_in_the_version_right_before_it(log: LogBuilder) -> None:
+    log.commit(
+        PROTOCOL,
+        metadata(),
+        add("a.parquet", partition_values={"p": "x"}),
+        add("b.parquet", partition_values={"p": "y"}),
+    )
+    log.commit(remove("b.parquet", partition_values=None), remove("a.parquet", partition_values=None))
+    log.commit(add("a.parquet", partition_values={"p": "z"}))
+    log.commit(remove("a.parquet", partition_values={}))
+    assert [(p, change, version) for p, _, change, version in changes(log, 1)] == [
+        *[("y", "delete", 1)] * 2,
+        *[("x", "delete", 1)] * 4,
+        *[("z", "insert", 2)] * 4,
+        *[("z", "delete", 3)] * 4,
+    ]
+
+
+def test_a_remove_of_a_file_that_nobody_knows_is_refused(log: LogBuilder) -> None:
+    log.commit(PROTOCOL, metadata(), add("b.parquet"))
+    log.commit(remove("a.parquet", partition_values=None))
+    with pytest.raises(TableChangedError, match=r"Version 1 .* does not say which partition") as caught:
+        changes(log, 1)
+    assert "'a.parquet' has no partition values, and the version before lacks it" in caught.value.cause
+
+
+def test_a_version_that_was_cleaned_up_is_named(log: LogBuilder) -> None:
+    log.commit(protocol(), metadata(), add("a.parquet"))
+    log.commit(add("b.parquet"))
+    log.commit(add("c.parquet", data_change=False))
+    write_checkpoint(Snapshot.load(log.store, version=1))
+    log.remove_commits([0, 1])
+    with pytest.raises(
+        VersionNotFoundError, match=r"changes of version 1 of .* are not in the log"
+    ) as caught:
+        changes(log, 1)
+    assert caught.value.fix == "Read the whole table once; then go on from its version"
+    assert changes(log, 2) == []
+
+
+def test_maps_and_lists_may_gain_fields_and_lose_none(log: LogBuilder) -> None:
+    def nested(**types: str) -> Metadata:
+        inner = {
+            "type": "struct",
+            "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in types.items()],
+        }
+        kinds = {
+            "p": "string",
+            "m": {"type": "map", "keyType": inner, "valueType": inner, "valueContainsNull": True},
+            "l": {"type": "array", "elementType": inner, "containsNull": True},
+        }
+        fields = [{"name": n, "type": k, "nullable": True, "metadata": {}} for n, k in kinds.items()]
+        return dataclasses.replace(metadata(), schema_string=json.dumps({"type": "struct", "fields": fields}))
+
+    log.commit(PROTOCOL, nested(a="long"))
+    log.commit(nested(a="long", b="string"))
+    assert changes(log, 0) == []
+    log.commit(nested(b="string"))
+    with pytest.raises(TableChangedError, match=r"Its schema has m\.key\.a"):
+        changes(log, 1)
+    log.commit(nested(b="long"))
+    with pytest.raises(TableChangedError, match=r"Its schema has m\.key\.b as string"):
+        changes(log, 2)
 
 
 def test_versions_without_change_data_are_refused(log: LogBuilder) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from delta_core.data.statistics_collector import collect_statistics
+from delta_core.errors import CorruptLogError
 from delta_core.expressions.parse import parse_predicate
 from delta_core.scan.data_skipping import files_may_match
 from delta_core.schema.arrow import from_arrow
@@ -86,7 +88,49 @@ LISTING = pa.Table.from_pylist(
         ("i <=> 5", [0]),
         ("i <=> null", [0, 1, 2, 3]),
         ("i = 5.5", [0]),
-        ("i + 1 = 5", [0, 1, 2, 3]),
+        ("i + 1 = 5", [0]),
+        ("i - 10 >= 12", [2]),
+        ("-i < -19", [2]),
+        ("i * -2 > -4", [0]),
+        ("i * i > 1000", [0, 1, 2]),
+        ("i % 7 = 1", [0, 1, 2]),
+        ("i + c > 40", [2]),
+        ("coalesce(i, 0) > 19", [2]),
+        ("coalesce(i, 30) > 19", [0, 1, 2, 3]),
+        ("coalesce(i, i) > 19", [2]),
+        ("i is distinct from 5", [0, 1, 2, 3]),
+        ("i is not distinct from 15", [1]),
+        ("i + 1 is null", [0, 1, 2, 3]),
+        ("i + 1 is not null", [0, 1, 2]),
+        ("not isnan(x)", [0, 1, 2, 3]),
+        ("isnan(x)", []),
+        ("x + 1 > 25", [0, 1, 2]),
+        ("startswith(s, 'k01')", [1]),
+        ("not startswith(s, 'k0')", []),
+        ("not startswith(s, 'k01')", [0, 2]),
+        ("startswith(s, null)", []),
+        ("contains(s, 'k')", [0, 1, 2]),
+        ("s like 'k015'", [1]),
+        ("left(s, 3) = 'k02'", [2]),
+        ("substring(s, 1, 3) in ('k00', 'k02')", [0, 2]),
+        ("substring(s, 2, 3) = '005'", [0, 1, 2]),
+        ("upper(s) = 'K005'", [0, 1, 2]),
+        ("month(d) = 1", [0, 1, 2]),
+        ("month(d) = 2", []),
+        ("day(d) between 12 and 13", [1]),
+        ("dayofyear(d) > 20", [2]),
+        ("quarter(d) = 2", []),
+        ("weekday(d) = 1", [0, 1, 2]),
+        ("trunc(d, 'MM') = '2013-02-01'", []),
+        ("date_trunc('DAY', t) = '2013-01-02'", [2]),
+        ("date_format(d, 'yyyy-MM-dd') > '2013-01-20'", [2]),
+        ("date_format(d, 'dd-MM') = '12-01'", [0, 1, 2]),
+        ("d + 1 = '2013-01-13'", [1]),
+        ("date_sub(d, 1) = '2013-01-13'", [1]),
+        ("d > date_add(DATE '2013-01-01', 19)", [2]),
+        ("d > DATE '2013-01-31' - INTERVAL 11 DAYS", [2]),
+        ("last_day(d) = '2013-01-31'", [0, 1, 2]),
+        ("hour(t) >= 20", [2]),
         ("x > 19", [2]),
         ("x = 'NaN'", []),
         ("s = 'k005'", [0]),
@@ -169,6 +213,26 @@ def test_floating_maximum_without_word_on_nan_is_not_trusted(stats):
     assert files_may_match(listing, parse_predicate("x > 100", DELTA), DELTA, [])[0]
     below = files_may_match(listing, parse_predicate("x < 0", DELTA), DELTA, [])[0]
     assert below == (stats["minValues"]["x"] == "NaN")
+
+
+def test_a_wrong_partition_value_is_refused_with_what_is_known_of_the_file():
+    listing = pa.table(
+        {
+            "partition_values": pa.array([[("i", "1")], [("i", "x")]], pa.map_(pa.string(), pa.string())),
+            "stats": pa.nulls(2, pa.string()),
+        }
+    )
+    for files, where in (
+        (listing, "The partition value 'x' is not a integer$"),
+        (
+            listing.append_column("path", pa.array(["a", "b"])),
+            "'x' is not a integer, for the column i of the data file b",
+        ),
+    ):
+        with pytest.raises(CorruptLogError) as caught:
+            files_may_match(files, parse_predicate("i > 0", DELTA), DELTA, ["i"])
+        assert re.search(where, caught.value.problem)
+        assert caught.value.fix.startswith("Repair the add action")
 
 
 def test_no_files():

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap64
 
-from delta_core.actions import DeletionVectorDescriptor, Metadata, Protocol
+from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError, UnsupportedTableFeatureError
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.scan.add_actions import add_actions_table
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
+from tests.support.deletion_vectors import inline_vector
 from tests.support.log_builder import LogBuilder, add
 
 FEATURES = frozenset({"columnMapping", "deletionVectors", "typeWidening"})
@@ -247,23 +247,9 @@ def test_a_field_without_its_name_or_id(log: LogBuilder) -> None:
         Scan(Snapshot.load(log.store))
 
 
-def vector(log: LogBuilder, rows: list[int]) -> DeletionVectorDescriptor:
-    """A vector that is kept inline."""
-    alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    data = (1681511377).to_bytes(4, "little") + bytes(BitMap64(rows).serialize())
-    padded = data + bytes(-len(data) % 4)
-    text = ""
-    for at in range(0, len(padded), 4):
-        group = int.from_bytes(padded[at : at + 4], "big")
-        text += "".join(alphabet[group // 85**power % 85] for power in range(4, -1, -1))
-    return DeletionVectorDescriptor(
-        storage_type="i", path_or_inline_dv=text, size_in_bytes=len(data), cardinality=len(rows)
-    )
-
-
 def test_deleted_rows_are_left_out_of_every_read(log: LogBuilder) -> None:
     """Positions count through the whole file, also where the footer rules row groups out."""
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=vector(log, [0, 3, 5]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([0, 3, 5]))
     kept = [ROWS[number] for number in (1, 2, 4)]
     assert Scan(snapshot).to_table().to_pylist() == kept
     assert Scan(snapshot, columns=[]).to_table().num_rows == 3
@@ -284,7 +270,7 @@ def test_random_vectors_and_predicates(log: LogBuilder) -> None:
         log.commit(
             PROTOCOL,
             Metadata(id="1", schema_string=schema),
-            add("x.parquet", partition_values={}, stats=None, deletion_vector=vector(log, deleted)),
+            add("x.parquet", partition_values={}, stats=None, deletion_vector=inline_vector(deleted)),
         )
         snapshot = Snapshot.load(log.store, version=log.next_version - 1)
         scan = Scan(snapshot, predicate=f"x BETWEEN {low} AND {high}", batch_rows=rng.choice([1, 7, 1000]))
@@ -295,13 +281,13 @@ def test_random_vectors_and_predicates(log: LogBuilder) -> None:
 
 
 def test_a_vector_beyond_the_file_is_an_error(log: LogBuilder) -> None:
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=vector(log, [1, 6]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([1, 6]))
     with pytest.raises(InvalidTableError, match=r"names row 6.*The file has 6 rows"):
         Scan(snapshot).to_table()
 
 
 def test_who_reads_files_without_a_scan_is_refused(log: LogBuilder) -> None:
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=vector(log, [1]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([1]))
     with pytest.raises(UnsupportedTableFeatureError, match="columnMapping, deletionVectors"):
         snapshot.require_readable()
     with pytest.raises(UnsupportedTableFeatureError, match="columnMapping, deletionVectors"):

@@ -116,7 +116,48 @@ def test_slow_and_fast_ways_agree():
     same(parse(*texts), parse(*(json.dumps(json.loads(text), indent=1) for text in texts)))
 
 
+def test_no_files_at_all():
+    for texts in (pa.chunked_array([], pa.string()), pa.array([], pa.string())):
+        parsed = parse_statistics(texts, LEAVES)
+        assert len(parsed.num_records) == 0
+        assert parsed.columns[("i",)].minimum.type == pa.int32()
+        assert all(len(stats.null_count) == 0 for stats in parsed.columns.values())
+
+
 def test_many_chunks():
     chunk = pa.array([json.dumps(FULL)] * 3, pa.string())
     parsed = parse_statistics(pa.chunked_array([chunk, chunk.slice(1), chunk.slice(0, 0)]), LEAVES)
     assert parsed.columns[("i",)].minimum.to_pylist() == [3] * 5
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+@pytest.mark.parametrize(
+    ("records", "low", "high", "nulls", "expected"),
+    [
+        (2, 1, 2, 0, (2, 1, 2, 0)),
+        (-1, 1, 2, 0, (None, 1, 2, 0)),
+        (2, 1, 2, -1, (2, 1, 2, None)),
+        (2, 1, 2, 5, (2, 1, 2, None)),
+        (2, 2, 1, 0, (2, None, None, 0)),
+        (2, 2, 2, 2, (2, 2, 2, 2)),
+    ],
+)
+def test_what_contradicts_itself_is_unknown(records, low, high, nulls, expected, slowly):
+    text = json.dumps(
+        {"numRecords": records, "minValues": {"i": low}, "maxValues": {"i": high}, "nullCount": {"i": nulls}}
+    )
+    texts = [text, "{" * 3] if slowly else [text]
+    found = parse_statistics(pa.array(texts), {("i",): type_from_name("integer")})
+    column = found.columns[("i",)]
+    arrays = (found.num_records, column.minimum, column.maximum, column.null_count)
+    assert tuple(array[0].as_py() for array in arrays) == expected
+
+
+@pytest.mark.parametrize("kind", ["integer", "long", "decimal(10,2)", "double", "date", "string"])
+@pytest.mark.parametrize("number", ["1E9999999", "-1E999999999999", "1E-99999999", "1e400"])
+def test_a_number_of_a_billion_digits_is_not_written_out(kind, number):
+    text = f'{{"numRecords":1,"minValues":{{"i":{number}}},"maxValues":{{"i":{number}}}}}'
+    column = parse_statistics(pa.array([text, "{{"]), {("i",): type_from_name(kind)}).columns[("i",)]
+    if kind != "double":
+        assert column.minimum.to_pylist() == [None, None]
+    assert column.null_count.to_pylist() == [None, None]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_core.errors import InvalidTableError
 from delta_core.schema.column_mapping import ColumnMapping, ColumnMappingMode
 from delta_core.schema.types import (
     INTEGER,
@@ -61,6 +62,53 @@ def test_structs_in_lists_and_maps(start: int) -> None:
         start=start,
     )
     assert entries.to_pylist() == [[("k", expected)], None, [], [("l", None)]][start:]
+
+
+def with_id(name: str, physical: str, number: object, data_type: DataType) -> StructField:
+    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return StructField(name=name, data_type=data_type, metadata=metadata)
+
+
+def in_file(name: str, number: int, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+def test_fields_are_found_by_their_ids_whatever_their_names() -> None:
+    pair = pa.struct([in_file("x", 2, pa.int32()), in_file("X_", 3, pa.int32())])
+    schema = pa.schema([in_file("other", 1, pair)])
+    # The file's `x` is the table's `b`; the table's `a`, physically `x`, came later.
+    field = with_id(
+        "s",
+        "s",
+        1,
+        StructType(
+            (with_id("a", "x", 4, INTEGER), with_id("b", "y", 2, INTEGER), with_id("c", "z", 3, INTEGER))
+        ),
+    )
+    column = ColumnMapping(ColumnMappingMode.ID).file_column(field, schema)
+    assert column is not None
+    assert column.name == "other"
+    names = [item.name for item in column.data_type]
+    assert names[1:] == ["x", "X_"]
+    assert names[0].casefold() not in ("x", "x_")
+    values = pa.array([{names[0]: None, "x": 1, "X_": 2}, None], column.data_type)
+    assert column.renamed(values).to_pylist() == [{"a": None, "b": 1, "c": 2}, None]
+
+
+@pytest.mark.parametrize("number", [None, "1"])
+def test_a_field_without_its_id_is_refused(number: object) -> None:
+    field = with_id("s", "s", number, INTEGER)
+    with pytest.raises(InvalidTableError, match="s") as caught:
+        ColumnMapping(ColumnMappingMode.ID).file_column(field, pa.schema([in_file("s", 1, pa.int32())]))
+    assert "delta.columnMapping.id" in str(caught.value)
+
+
+def test_a_file_from_before_there_were_ids_is_read_by_name() -> None:
+    column = ColumnMapping(ColumnMappingMode.ID).file_column(
+        with_id("s", "col", 1, INTEGER), pa.schema([pa.field("COL", pa.int32())])
+    )
+    assert column is not None
+    assert column.name == "COL"
 
 
 def test_variant_in_a_null_struct() -> None:

@@ -119,6 +119,31 @@ def test_lossy_timestamps_are_refused_with_the_value():
         conform(TABLE, data)
 
 
+@pytest.mark.parametrize("as_batch", [False, True])
+@pytest.mark.parametrize("lossy", range(5))
+def test_the_value_that_does_not_fit_is_found_wherever_it_is(as_batch: bool, lossy: int):
+    nanos = [1000 * at for at in range(5)]
+    nanos[lossy] += 7
+    data = pa.table({"Id": list(range(5)), "at": pa.array(nanos, pa.timestamp("ns", "UTC"))})
+    with pytest.raises(SchemaMismatchError, match=f"00:00:00.00000{lossy}007") as caught:
+        conform(TABLE, data.to_batches()[0] if as_batch else data)
+    assert caught.value.fix == "Round or cast the column to timestamp before writing"
+
+
+def test_extension_types_are_stored_as_what_they_are_made_of():
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None]))
+    names = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, None], pa.binary(16)))
+    data = pa.table(
+        {"t": texts, "n": names, "l": pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts)}
+    )
+    out = conform(from_arrow(data.schema), data)
+    assert out.schema.types == [pa.string(), pa.binary(), pa.list_(pa.field("element", pa.string()))]
+    assert out.to_pylist() == [
+        {"t": '{"a":1}', "n": b"0" * 16, "l": ['{"a":1}']},
+        {"t": None, "n": None, "l": [None]},
+    ]
+
+
 def test_zone_matters():
     data = pa.table({"Id": [1], "at": pa.array([0], pa.timestamp("us"))})
     with pytest.raises(SchemaMismatchError, match="at has type timestamp_ntz, the table expects timestamp"):

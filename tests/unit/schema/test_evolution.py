@@ -12,7 +12,7 @@ from delta_core.schema.evolution import (
     require_writable_void,
     validate_schema,
 )
-from delta_core.schema.types import STRING, StructField, StructType
+from delta_core.schema.types import STRING, ArrayType, MapType, StructField, StructType
 
 
 def schema(*fields: pa.Field) -> StructType:
@@ -87,6 +87,20 @@ def test_add_and_drop_not_null():
     assert drop_not_null(TABLE, ["A"]).fields[0].nullable
     with pytest.raises(SchemaEvolutionError, match="does not exist"):
         drop_not_null(TABLE, ["s", "nope"])
+    with pytest.raises(SchemaEvolutionError, match=r"a is a long, not a struct"):
+        drop_not_null(TABLE, ["a", "x"])
+
+
+def test_drop_not_null_inside_a_struct():
+    table = schema(
+        pa.field(
+            "s", pa.struct([pa.field("x", pa.int8(), nullable=False), pa.field("y", pa.int8(), False)]), False
+        )
+    )
+    loosened = drop_not_null(table, ["S", "x"])
+    assert loosened == schema(
+        pa.field("s", pa.struct([pa.field("x", pa.int8()), pa.field("y", pa.int8(), False)]), False)
+    )
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "a;b", "a{", "a}", "a(", "a)", "a\n", "a\t", "a=b", ""])
@@ -117,6 +131,45 @@ def test_void():
         schema(pa.field("v", pa.null())),
         schema(pa.field("a", pa.int8()), pa.field("l", pa.list_(pa.null()))),
         schema(pa.field("a", pa.int8()), pa.field("s", pa.struct([pa.field("v", pa.null())]))),
+        schema(pa.field("a", pa.int8()), pa.field("m", pa.map_(pa.string(), pa.null()))),
+        schema(pa.field("a", pa.int8()), pa.field("m", pa.map_(pa.string(), pa.list_(pa.null())))),
     ):
         with pytest.raises(SchemaError, match="void"):
             require_writable_void(bad)
+
+
+def test_maps_and_arrays_are_merged_inside() -> None:
+    table = pa.schema([("m", pa.map_(pa.string(), pa.struct([("a", pa.int64())])))])
+    data = pa.schema([("m", pa.map_(pa.string(), pa.struct([("a", pa.int64()), ("b", pa.string())])))])
+    assert merge_schemas(from_arrow(table), from_arrow(data)) == from_arrow(data)
+
+
+def test_a_new_column_may_be_null_at_every_level() -> None:
+    required = pa.struct([pa.field("q", pa.int8(), nullable=False)])
+    data = schema(
+        pa.field("l", pa.list_(pa.field("element", required, nullable=False)), nullable=False),
+        pa.field("m", pa.map_(pa.string(), pa.field("value", required, nullable=False)), nullable=False),
+    )
+    loose = pa.struct([pa.field("q", pa.int8())])
+    assert merge_schemas(StructType(()), data) == schema(
+        pa.field("l", pa.list_(loose)), pa.field("m", pa.map_(pa.string(), loose))
+    )
+
+
+def test_data_with_one_column_twice_is_refused() -> None:
+    twice = StructType((StructField(name="a", data_type=STRING), StructField(name="A", data_type=STRING)))
+    with pytest.raises(SchemaEvolutionError, match="duplicate columns: a, A"):
+        merge_schemas(from_arrow(pa.schema([("a", pa.string())])), twice)
+
+
+def test_a_schema_needs_a_column_and_no_name_twice_at_any_depth() -> None:
+    with pytest.raises(SchemaError, match="no column"):
+        validate_schema(StructType(()), ())
+    inner = StructType((StructField(name="x", data_type=STRING), StructField(name="X", data_type=STRING)))
+    for nested in (
+        ArrayType(element_type=inner),
+        MapType(key_type=STRING, value_type=inner),
+        MapType(key_type=inner, value_type=STRING),
+    ):
+        with pytest.raises(SchemaError, match=r"[xX]"):
+            validate_schema(StructType((StructField(name="n", data_type=nested),)), ())

@@ -78,3 +78,18 @@ def test_error_names_the_nested_column():
 
 def test_empty_struct_parses():
     assert schema_from_json('{"type":"struct","fields":[]}') == StructType(())
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"type": "struct", "fields": [{"name": "a", "type": 7, "nullable": True}]}, "found int"),
+        (
+            {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": [1]}]},
+            "metadata is an object",
+        ),
+    ],
+)
+def test_parts_of_another_kind_are_named(document: dict[str, object], reason: str) -> None:
+    with pytest.raises(SchemaError, match=rf"a.*{reason}"):
+        schema_from_json(json.dumps(document))

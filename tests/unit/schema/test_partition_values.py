@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from delta_core.schema.partition_values import (
     parse_column,
     serialize,
     unescape_hive,
+    value_of,
 )
 
 CASES = [
@@ -27,6 +29,7 @@ CASES = [
     ("float", 1.5, "1.5"),
     ("double", 0.1, "0.1"),
     ("double", float("inf"), "Infinity"),
+    ("double", float("-inf"), "-Infinity"),
     ("boolean", True, "true"),
     ("boolean", False, "false"),
     ("string", "a=b/c d%é", "a=b/c d%é"),
@@ -66,15 +69,71 @@ def test_other_writers_timestamps():
     assert parse("1970-01-01 00:00:00", timestamp) == dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     assert parse("2020-06-01 10:00:00.5+02:00", timestamp) == dt.datetime(2020, 6, 1, 8, 0, 0, 500000, dt.UTC)
     assert parse("2020-06-01", timestamp) == dt.datetime(2020, 6, 1, tzinfo=dt.UTC)
+    wall = type_from_name("timestamp_ntz")
+    for text in ("2020-06-01 10:00:00Z", "2020-06-01T10:00:00+00:00", "2020-06-01 10:00"):
+        assert parse(text, wall) == dt.datetime(2020, 6, 1, 10)
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("integer", "x"), ("byte", "300"), ("date", "2013-13-01"), ("boolean", "yes"), ("decimal(5,2)", "a")],
+    [
+        ("integer", "x"),
+        ("byte", "300"),
+        ("date", "2013-13-01"),
+        ("boolean", "yes"),
+        ("decimal(5,2)", "a"),
+        ("decimal(5,2)", "NaN"),
+        ("float", "1,5"),
+        ("timestamp_ntz", r"2013-01-01 00:00:00\+01:00"),
+        ("timestamp", "2013-01-01 25:00:00"),
+    ],
 )
 def test_wrong_text(name, text):
     with pytest.raises(CorruptLogError, match=text):
-        parse(text, type_from_name(name))
+        parse(text.replace("\\", ""), type_from_name(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "wrong"),
+    [
+        ("boolean", ["true", "FALSE", None, "maybe"], "maybe"),
+        ("double", ["1.5", " 2 ", None, "many"], "many"),
+        ("integer", ["1", " 2", None, "1.5"], "1.5"),
+        ("date", ["2013-01-01", "2013-1-2", None, "today"], "today"),
+        ("byte", ["7", "-8", None, "200"], "200"),
+        ("integer", ["5", "1", None, "99999999999"], "99999999999"),
+        ("decimal(3,1)", ["1", "-2.5", None, "1234.5"], "1234.5"),
+    ],
+)
+def test_the_wrong_text_of_a_column_is_named_and_the_others_are_understood(name, texts, wrong):
+    data_type = type_from_name(name)
+    with pytest.raises(CorruptLogError, match=re.escape(f"The partition value {wrong!r} is not a {name}")):
+        parse_column(pa.array(texts), data_type)
+    found = parse_column(pa.array(texts[:-1]), data_type)
+    assert found.to_pylist() == [parse(text, data_type) for text in texts[:-1]]
+    assert found.null_count == 1
+
+
+def test_not_a_number_is_a_partition_value():
+    for name in ("float", "double"):
+        data_type = type_from_name(name)
+        assert serialize(float("nan"), data_type) == "NaN"
+        value = parse("NaN", data_type)
+        assert value != value
+
+
+def test_a_void_column_has_no_value():
+    void = type_from_name("void")
+    assert serialize("x", void) is None
+    assert parse_column(pa.array(["x", None, ""]), void).equals(pa.nulls(3))
+
+
+def test_a_columns_value_is_found_whatever_its_case():
+    values = {"Other": "1", "DAY": "2"}
+    assert [value_of(values, name) for name in ("day", "DAY", "other")] == ["2", "2", "1"]
+    with pytest.raises(CorruptLogError, match="no value for the partition column 'hour'") as caught:
+        value_of(values, "hour")
+    assert "'DAY': '2'" in caught.value.cause
 
 
 def test_wrong_value():
@@ -111,3 +170,26 @@ def test_timestamps_round_trip(value):
     utc = value.replace(tzinfo=dt.UTC)
     zoned = type_from_name("timestamp")
     assert parse(serialize(utc, zoned), zoned) == utc
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("long", "0xFFFFFFFFFFFFFFFF"),
+        ("long", "9223372036854775808"),
+        ("long", "-9223372036854775809"),
+        ("integer", "0x10"),
+        ("integer", "1_0"),
+        ("integer", "٣"),
+        ("byte", "0xFF"),
+        ("byte", "128"),
+        ("double", "1_0"),
+        ("double", "٣.5"),
+        ("decimal(10,2)", "1_0.5"),
+        ("decimal(10,2)", "٣"),
+    ],
+)
+def test_what_only_a_library_takes_for_a_number(name, text):
+    for others in ([], ["1"], [None, ""]):
+        with pytest.raises(CorruptLogError, match=re.escape(repr(text))):
+            parse_column(pa.array([*others, text], pa.string()), type_from_name(name))

@@ -76,6 +76,14 @@ def test_protocol_and_metadata_change(log: LogBuilder) -> None:
     write_checkpoint(last)
     log.commit(metadata(name="third"))
     assert (_load(log).metadata.name, _load(log).protocol.min_writer_version) == ("third", 3)
+    log.commit(metadata(name="fourth"), protocol(min_writer_version=4))
+    log.commit(protocol(min_writer_version=5))
+    for snapshot in (_load(log), last.refresh()):
+        assert (snapshot.metadata.name, snapshot.protocol.min_writer_version) == ("fourth", 5)
+    log.commit(metadata(name="fifth"))
+    log.commit(metadata(name="sixth"))
+    for snapshot in (_load(log), last.refresh()):
+        assert (snapshot.metadata.name, snapshot.protocol.min_writer_version) == ("sixth", 5)
 
 
 def test_refresh(log: LogBuilder) -> None:
@@ -224,6 +232,21 @@ def test_lies_in_a_checkpoint(log: LogBuilder, column: str, value: int | None, r
     log.remove_commits([0])
     with pytest.raises(CorruptLogError, match=reason), pytest.warns(DeltaWarning, match=reason):
         _ = _load(log).files
+
+
+def test_a_checkpoint_without_a_column_that_every_writer_writes(log: LogBuilder) -> None:
+    log.create().appends(2)
+    write_checkpoint(_load(log))
+    path = log.log / f"{2:020d}.checkpoint.parquet"
+    table = pq.read_table(path)
+    add = table.column("add").combine_chunks()
+    kept = [field for field in add.type if field.name != "modificationTime"]
+    add = pa.StructArray.from_arrays(
+        [add.field(field.name) for field in kept], fields=kept, mask=add.is_null()
+    )
+    pq.write_table(table.set_column(table.schema.get_field_index("add"), "add", add), path)
+    with pytest.warns(DeltaWarning, match="modificationTime"):
+        assert _paths(_load(log)) == {"file-1", "file-2"}
 
 
 def test_a_damaged_commit_is_an_error(log: LogBuilder) -> None:

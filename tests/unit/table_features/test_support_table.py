@@ -16,5 +16,5 @@ def test_every_feature_has_its_row() -> None:
     page = support_table()
     for name in FEATURES:
         assert f"| `{name}` |" in page
-    assert "| `variantShredding` | reader and writer | | refused | refused | refused |" in page
+    assert "| `variantShredding` | reader and writer | | yes | refused | refused |" in page
     assert "| `columnMapping` | reader and writer | reader 2, writer 5 | yes | refused | refused |" in page

@@ -1,0 +1,185 @@
+"""Maps of texts, such as `partitionValues`, by key.
+
+Checkpoints are decoded with dictionaries for keys and items. Looking a key up with Arrow's kernel costs a
+search in each row; where all rows have the same keys in the same order, which is what writers produce, the
+items of one key are every n-th of all items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions.arrow_schema import STRING_MAP
+from delta_core.replay.column_types import MalformedColumn, is_text
+
+
+@dataclass(frozen=True, slots=True)
+class CodedTexts:
+    """A column of texts, each given by its position among distinct ones.
+
+    Attributes:
+        codes: -1 where there is none.
+        texts: without nulls; not all of them need occur.
+    """
+
+    codes: npt.NDArray[np.signedinteger]
+    texts: pa.StringArray
+
+    def take(self, rows: npt.NDArray[np.generic]) -> CodedTexts:
+        """Some of the rows, by number or by mask."""
+        return CodedTexts(self.codes[rows], self.texts)
+
+    def to_array(self) -> pa.StringArray:
+        """The texts, one by one."""
+        return self.texts.take(self.indices())
+
+    def indices(self) -> pa.Int32Array:
+        """The codes, null where there is no text."""
+        return pa.array(self.codes.astype(np.int32), pa.int32(), mask=self.codes < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedMap:
+    """A map column whose rows all have the same keys in the same order; a fifth of a map's memory.
+
+    Attributes:
+        keys: distinct.
+        items: of each key.
+    """
+
+    keys: tuple[str, ...]
+    items: tuple[CodedTexts, ...]
+
+    def get(self, key: str) -> CodedTexts:
+        """The items of a key; case does not count where no key has the exact spelling."""
+        if key in self.keys:
+            return self.items[self.keys.index(key)]
+        found = [at for at, name in enumerate(self.keys) if name.casefold() == key.casefold()]
+        if len(found) > 1:
+            return _coded(_looked_up(plain_map(self.to_map()), key))
+        return self.items[found[0]] if found else CodedTexts(self._none(), pa.array([], pa.string()))
+
+    def to_map(self) -> pa.MapArray:
+        """As a map whose keys and items are dictionary-encoded."""
+        rows, width = len(self.items[0].codes), len(self.keys)
+        sizes = [len(item.texts) for item in self.items]
+        first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+        codes = np.stack([item.codes.astype(np.int32) for item in self.items], axis=1)
+        codes = np.where(codes < 0, -1, codes + first).reshape(-1)
+        items = pa.DictionaryArray.from_arrays(
+            pa.array(codes, pa.int32(), mask=codes < 0), pa.concat_arrays([item.texts for item in self.items])
+        )
+        keys = pa.DictionaryArray.from_arrays(
+            pa.array(np.tile(np.arange(width, dtype=np.int32), rows)), pa.array(self.keys, pa.string())
+        )
+        return pa.MapArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * width, keys, items)
+
+    def _none(self) -> npt.NDArray[np.int16]:
+        return np.full(len(self.items[0].codes), -1, np.int16)
+
+
+def coded_map(values: pa.MapArray) -> CodedMap | None:
+    """The compact form of a dictionary-encoded map; None when its rows differ in their keys."""
+    if not len(values) or values.null_count or not pa.types.is_dictionary(values.type.item_type):
+        return None
+    rows = len(values)
+    offsets = values.offsets.to_numpy()
+    first, last = int(offsets[0]), int(offsets[-1])
+    width, rest = divmod(last - first, rows)
+    if rest or width == 0 or not (np.diff(offsets) == width).all():
+        return None
+    keys, items = (side.slice(first, last - first) for side in (values.keys, values.items))
+    if not pa.types.is_dictionary(keys.type):
+        keys = keys.dictionary_encode()
+    key_codes = _codes(keys.indices).reshape(rows, width)
+    if not (key_codes[:1] == key_codes).all():
+        return None
+    every_name, texts = (side.dictionary.cast(pa.string()) for side in (keys, items))
+    names = tuple(every_name[int(code)].as_py() for code in key_codes[0])
+    if len(set(names)) < width or None in names or texts.null_count:
+        return None
+    codes = _codes(items.indices).reshape(rows, width)
+    small = np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32
+    return CodedMap(
+        names, tuple(CodedTexts(codes[:, at].astype(small, order="C"), texts) for at in range(width))
+    )
+
+
+def coded_texts(values: pa.MapArray, key: str) -> CodedTexts:
+    """The items of one key of a map column.
+
+    Keys are column names, so case does not count where no key has the exact spelling.
+    """
+    found = coded_map(values)
+    return _coded(_looked_up(plain_map(values), key)) if found is None else found.get(key)
+
+
+def map_values(values: pa.MapArray, key: str) -> pa.StringArray:
+    """As `coded_texts`, as an array of texts."""
+    return coded_texts(values, key).to_array()
+
+
+def plain_map(values: pa.MapArray) -> pa.MapArray:
+    """A map whose keys and items may be dictionary-encoded, as map<string, string>.
+
+    Raises:
+        MalformedColumn: it is no map of texts.
+    """
+    if values.type == STRING_MAP:
+        return values
+    require_map_of_texts(values.type)
+    if len(values) == 0:
+        return pa.array([], STRING_MAP)
+    offsets = values.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    # `keys` and `items` belong to the whole buffer, whatever slice the map is.
+    keys = _plain_strings(values.keys, first, last)
+    items = _plain_strings(values.items, first, last)
+    # A null bitmap cannot go with offsets that are themselves a slice.
+    moved = offsets if first == 0 and offsets.offset == 0 else pc.subtract(offsets, offsets[0])
+    if values.null_count == 0:
+        return pa.MapArray.from_arrays(moved, keys, items, STRING_MAP)
+    return pa.MapArray.from_arrays(moved, keys, items, STRING_MAP, mask=pc.is_null(values))
+
+
+def require_map_of_texts(data_type: pa.DataType) -> None:
+    """Refuse, with a MalformedColumn, what is no map from text to text; a dictionary may stand for either."""
+    sides = (data_type.key_type, data_type.item_type) if pa.types.is_map(data_type) else (data_type,)
+    for side in sides:
+        if side is data_type or not is_text(side):
+            raise MalformedColumn(f"expected a map of strings, found {data_type}")
+
+
+def _plain_strings(values: pa.Array, first: int, last: int) -> pa.Array:
+    cut = values if len(values) == last - first else values.slice(first, last - first)
+    return cut if cut.type == pa.string() else cut.cast(pa.string())
+
+
+def _looked_up(values: pa.MapArray, key: str) -> pa.StringArray:
+    if len(values) == 0:
+        return pa.array([], pa.string())
+    spellings = [name for name in pc.unique(values.keys).to_pylist() if name.casefold() == key.casefold()]
+    found = [
+        pc.map_lookup(values, pa.scalar(name, pa.string()), "last")
+        for name in sorted(spellings, key=lambda name: name != key) or [key]
+    ]
+    return found[0] if len(found) == 1 else pc.coalesce(*found)
+
+
+def _coded(values: pa.StringArray) -> CodedTexts:
+    encoded = values.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return CodedTexts(codes.astype(np.int32, copy=False), encoded.dictionary)
+
+
+def _codes(indices: pa.Array) -> npt.NDArray[np.int32]:
+    if indices.type != pa.int32():
+        indices = indices.cast(pa.int32())
+    if indices.null_count:
+        indices = pc.fill_null(indices, -1)
+    return np.asarray(indices.to_numpy(zero_copy_only=True))

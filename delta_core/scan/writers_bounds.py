@@ -1,0 +1,120 @@
+"""What the bounds of other writers mean: how far they may lie from the values that they stand for.
+
+Statistics are written in text, and engines lose digits on the way: a bound may lie inside of the values that
+it should enclose. What is known of that is undone here, by moving bounds outwards.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Writers cut timestamps down to milliseconds, so a maximum may be too small by less than one.
+_TRUNCATION = dt.timedelta(milliseconds=1)
+# Offsets of zones are written in minutes. Until 1972, when the last zone came to whole minutes, some had
+# seconds, so that a text with an offset is off by up to a minute, and so is one whose offset reads as zero.
+_WHOLE_MINUTES = dt.datetime(1972, 2, 1)
+_MINUTE = dt.timedelta(minutes=1)
+# deltalake writes decimals as doubles, after up to three roundings.
+_EXACT_DIGITS = 15
+_SLACK_BITS = 47
+_ABOVE, _BELOW = Decimal("1.000000000000004"), Decimal("0.999999999999996")
+# delta-spark once ended a maximum that it cut off with this character, above all others of 16 bits. By the
+# order of UTF-8, those of two units are greater.
+_OLD_TIE_BREAKER = "\ufffd"
+
+
+def outer_timestamps(values: pa.Array, *, maximum: bool) -> pa.Array:
+    """Bounds of times, moved outwards."""
+    kind = values.type
+    minute = pa.scalar(_MINUTE, pa.duration("us"))
+    old = pc.less(
+        values, pa.scalar(_WHOLE_MINUTES if kind.tz is None else _WHOLE_MINUTES.replace(tzinfo=dt.UTC), kind)
+    )
+    if maximum:
+        values = pc.add(values, pa.scalar(_TRUNCATION, pa.duration("us")))
+    if kind.tz is None or not pc.any(old).as_py():
+        return values
+    return pc.if_else(old, (pc.add if maximum else pc.subtract)(values, minute), values)
+
+
+def outer_decimals(values: pa.Array, *, maximum: bool) -> pa.Array:
+    """Bounds of decimals with more digits than a double has, moved outwards."""
+    if values.type.precision <= _EXACT_DIGITS or values.null_count == len(values):
+        return values
+    moved = _outer_words(values, maximum=maximum)
+    return _outer_wide(values, maximum=maximum) if moved is None else moved
+
+
+def _outer_words(values: pa.Array, *, maximum: bool) -> pa.Array | None:
+    """As `_outer_wide`, far faster; None when some digits do not fit 62 bits, as few columns' do not."""
+    kind = values.type
+    words = np.frombuffer(values.buffers()[1], np.int64)
+    pairs = words[2 * values.offset : 2 * (values.offset + len(values))]
+    low, high = pairs[0::2], pairs[1::2]
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    if not np.all(~known | ((high == low >> 63) & (low > -(1 << 62)) & (low < 1 << 62))):
+        return None
+    low = np.where(known, low, 0)
+    # What has fewer bits than this went through the double unharmed.
+    margin = (np.abs(low) >> _SLACK_BITS) + (np.abs(low) >= 1 << _SLACK_BITS)
+    # 62 bits and the margin have 19 digits.
+    limit = min(10**kind.precision, 1 << 63) - 1
+    moved = np.clip(low + margin if maximum else low - margin, -limit, limit)
+    moved_words = np.stack([moved, moved >> 63], axis=1)
+    return pa.Array.from_buffers(
+        kind, len(values), [pa.array(known).buffers()[1], pa.py_buffer(moved_words.tobytes())]
+    )
+
+
+def _outer_wide(values: pa.Array, *, maximum: bool) -> pa.Array:
+    kind = values.type
+    wide = pc.cast(values, pa.decimal256(kind.precision, kind.scale))
+    positive = pc.greater_equal(wide, pa.scalar(Decimal(0), wide.type))
+    outwards = pa.decimal256(17, 15)
+    factors = pc.if_else(
+        positive if maximum else pc.invert(positive),
+        pa.scalar(_ABOVE, outwards),
+        pa.scalar(_BELOW, outwards),
+    )
+    moved = pc.round(pc.multiply(wide, factors), kind.scale, "up" if maximum else "down")
+    moved = pc.cast(moved, pa.decimal256(76 - 15, kind.scale))
+    # Made from digits: arithmetic on Python's decimals rounds to 28 of them.
+    edge = pa.scalar(Decimal((0 if maximum else 1, (9,) * kind.precision, -kind.scale)), moved.type)
+    beyond = (pc.greater if maximum else pc.less)(moved, edge)
+    return pc.cast(pc.if_else(beyond, edge, moved), kind)
+
+
+def outer_strings(values: pa.Array) -> pa.Array:
+    """Greatest values of strings that were cut off, moved outwards."""
+    cut = pc.ends_with(values, _OLD_TIE_BREAKER)
+    if not pc.any(cut).as_py():
+        return values
+    return pa.array(
+        [
+            next_prefix(_whole(value[:-1]))
+            if value is not None and value.endswith(_OLD_TIE_BREAKER)
+            else value
+            for value in values.to_pylist()
+        ],
+        values.type,
+    )
+
+
+def _whole(cut: str) -> str:
+    # Cut in the middle of a character beyond U+FFFF, Java writes a question mark for its first half.
+    return cut[:-1] if cut.endswith("?") else cut
+
+
+def next_prefix(prefix: str) -> str | None:
+    """The least text above everything that starts with the prefix; None where there is none."""
+    for position in reversed(range(len(prefix))):
+        code = ord(prefix[position]) + 1
+        code = 0xE000 if 0xD800 <= code < 0xE000 else code
+        if code <= 0x10FFFF:
+            return prefix[:position] + chr(code)
+    return None

@@ -1,0 +1,54 @@
+"""What protocol and metadata say of a table, worked out once for all the versions that have the same two."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.schema.column_mapping import ColumnMapping
+from delta_core.schema.types import StructType
+from delta_core.snapshot.table_schema import table_schema
+from delta_core.table_features.support import require_write_support
+from delta_core.table_features.table_properties import TableProperties
+
+
+class Declaration:
+    """A protocol and a metadata action, and what follows from them alone."""
+
+    def __init__(self, protocol: Protocol, metadata: Metadata) -> None:
+        self.protocol = protocol
+        self.metadata = metadata
+        self._schema: StructType | None = None
+        self._written_with: set[tuple[bool, bool]] = set()
+
+    def schema(self, *, where: str) -> StructType:
+        """The table's schema. Raises as `table_schema`, which `where` is for."""
+        if self._schema is None:
+            self._schema = table_schema(self.metadata, where=where)
+        return self._schema
+
+    @cached_property
+    def column_mapping(self) -> ColumnMapping:
+        """What columns are called in the data files. Raises InvalidTableError for an unknown mode."""
+        return ColumnMapping.of(self.metadata.configuration)
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table properties."""
+        return TableProperties.of(self.metadata.configuration)
+
+    def require_writable(
+        self, *, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
+    ) -> None:
+        """Refuse as `require_write_support`, which need not look twice at what it let pass."""
+        facts = (has_deletion_vectors, has_v2_checkpoint)
+        if facts in self._written_with:
+            return
+        require_write_support(
+            self.protocol,
+            self.metadata,
+            has_deletion_vectors=has_deletion_vectors,
+            has_v2_checkpoint=has_v2_checkpoint,
+            operation=operation,
+        )
+        self._written_with.add(facts)

@@ -1,0 +1,67 @@
+"""Whether rows of a table have ids, and where files keep those that were materialised.
+
+PROTOCOL.md, "Row Tracking".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.errors import InvalidTableError, RowTrackingDisabledError
+from delta_core.table_features.feature import writer_features
+
+_FEATURE = "rowTracking"
+_ENABLED = "delta.enableRowTracking"
+_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+_ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTracking:
+    """The hidden columns of data files, by the names that they have there.
+
+    Attributes:
+        row_id_column: holds ids of rows that were moved or updated.
+        row_commit_version_column: holds the versions in which such rows last changed.
+    """
+
+    row_id_column: str
+    row_commit_version_column: str
+
+    @classmethod
+    def of(cls, protocol: Protocol, metadata: Metadata, *, operation: str) -> RowTracking:
+        """The columns of a table whose rows are tracked.
+
+        Args:
+            protocol: the table's protocol.
+            metadata: the table's metadata.
+            operation: what was asked, for the message.
+
+        Raises:
+            RowTrackingDisabledError: the table supports no row tracking, or has not enabled it: ids may then
+                be missing, and change whenever a row is moved.
+            InvalidTableError: it is enabled and the hidden columns have no names.
+        """
+        configuration = metadata.configuration
+        if _FEATURE not in writer_features(protocol):
+            raise _disabled(operation, f"Its protocol does not list the feature {_FEATURE}")
+        if configuration.get(_ENABLED, "").strip().lower() != "true":
+            raise _disabled(operation, f"The table property {_ENABLED} is not true")
+        names = [configuration.get(key, "") for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)]
+        if not all(names) or names[0] == names[1]:
+            raise InvalidTableError(
+                f"Cannot {operation}: where files keep them is not known",
+                cause=f"{_ENABLED} is true, and {_ROW_ID_COLUMN} is {names[0]!r}, "
+                f"{_ROW_COMMIT_VERSION_COLUMN} {names[1]!r}",
+                fix="Restore a version of the table whose properties are complete",
+            )
+        return cls(row_id_column=names[0], row_commit_version_column=names[1])
+
+
+def _disabled(operation: str, cause: str) -> RowTrackingDisabledError:
+    return RowTrackingDisabledError(
+        f"Cannot {operation}: row tracking is not enabled on the table",
+        cause=cause,
+        fix=f"Set {_ENABLED} to true with an engine that can, or read the rows without them",
+    )

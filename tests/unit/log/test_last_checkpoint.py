@@ -1,0 +1,42 @@
+"""The hint says what it says, and nothing when it makes no sense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
+from delta_core.log.log_path import LAST_CHECKPOINT_PATH, MAX_VERSION
+from delta_core.storage.local import LocalLogStore
+
+WHOLE = LastCheckpoint(version=7, size=5, parts=3, size_bytes=99, num_add_files=2)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalLogStore:
+    return LocalLogStore(tmp_path)
+
+
+def test_what_is_written_is_read(store: LocalLogStore) -> None:
+    write_last_checkpoint(store, WHOLE)
+    assert read_last_checkpoint(store) == WHOLE
+    fields = {"version": 7, "size": 5, "parts": 3, "sizeInBytes": 99, "numOfAddFiles": 2}
+    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == fields
+    write_last_checkpoint(store, LastCheckpoint(version=0, size=0))
+    assert read_last_checkpoint(store) == LastCheckpoint(version=0, size=0)
+    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == {"version": 0, "size": 0}
+
+
+@pytest.mark.parametrize("version", [None, "7", 7.0, True, -1, MAX_VERSION + 1])
+def test_a_version_that_is_none(store: LocalLogStore, version: Any) -> None:
+    store.put(LAST_CHECKPOINT_PATH, json.dumps({"version": version}).encode())
+    assert read_last_checkpoint(store) is None
+
+
+@pytest.mark.parametrize("version", [0, MAX_VERSION])
+def test_the_first_and_the_last_version(store: LocalLogStore, version: int) -> None:
+    store.put(LAST_CHECKPOINT_PATH, json.dumps({"version": version, "size": "many"}).encode())
+    assert read_last_checkpoint(store) == LastCheckpoint(version=version)

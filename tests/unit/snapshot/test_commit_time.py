@@ -1,0 +1,102 @@
+"""The times of versions, where commits carry them in part, and what a log without commits says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from delta_core.actions import CommitInfo, SetTransaction
+from delta_core.actions.json_codec import encode_commit
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.errors import TableNotFoundError, VersionNotFoundError
+from delta_core.log.listing import list_log
+from delta_core.snapshot.commit_time import (
+    CommitTimes,
+    first_version_since,
+    read_commit_info,
+    version_at_timestamp,
+)
+from delta_core.snapshot.snapshot import Snapshot
+from tests.support.log_builder import NOW_MS, LogBuilder, add, metadata, protocol
+
+ENABLED = {"delta.enableInCommitTimestamps": "true"}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogBuilder:
+    return LogBuilder(tmp_path / "t")
+
+
+def _stamped(log: LogBuilder, *stamps: int | None) -> None:
+    """Commits with these times in them, in seconds from NOW_MS; all files are of NOW_MS."""
+    for number, seconds in enumerate(stamps):
+        time_ms = None if seconds is None else NOW_MS + 1000 * seconds
+        start = (protocol(), metadata(configuration=ENABLED)) if number == 0 else ()
+        log.commit(CommitInfo(in_commit_timestamp_ms=time_ms), *start, add(f"f{number}"), time_ms=NOW_MS)
+
+
+def test_a_commit_that_only_names_the_commit_info_holds_none() -> None:
+    lines = encode_commit(
+        [SetTransaction(app_id="commitInfo", version=1), add("a", tags={"commitInfo": "b"})]
+    )
+    assert read_commit_info(lines, path="x") is None
+    info = CommitInfo(operation="WRITE", in_commit_timestamp_ms=5)
+    assert read_commit_info(lines + encode_commit([info]), path="x") == info
+    assert read_commit_info(b"", path="x") is None
+
+
+def test_a_version_without_the_time_that_it_should_carry_has_its_files(log: LogBuilder) -> None:
+    _stamped(log, 10, None)
+    assert Snapshot.load(log.store, version=0).timestamp_ms == NOW_MS + 10_000
+    assert Snapshot.load(log.store).timestamp_ms == NOW_MS
+
+
+def test_a_commit_between_others_without_a_time_keeps_its_files(log: LogBuilder) -> None:
+    _stamped(log, None, 100, None, 300)
+    times = CommitTimes(log.store, list_log(log.store))
+    assert len(times) == 4
+    # Moved on by a millisecond each, since the files are all of one time.
+    assert [times[at] - NOW_MS for at in range(4)] == [0, 100_000, 2, 300_000]
+
+
+def test_a_time_is_read_from_the_commit_beside_a_compaction(log: LogBuilder) -> None:
+    _stamped(log, 10, 20, 30)
+    log.compact(0, 2)
+    snapshot = Snapshot.load(log.store)
+    assert snapshot.segment.compactions
+    assert snapshot.timestamp_ms == NOW_MS + 30_000
+
+
+def test_a_directory_without_a_log_has_no_times(log: LogBuilder) -> None:
+    log.root.mkdir()
+    for ask in (version_at_timestamp, first_version_since):
+        with pytest.raises(TableNotFoundError, match="no commit at") as caught:
+            ask(log.store, NOW_MS)
+        assert caught.value.fix == "Check the URI, or ask for a version."
+
+
+def test_a_log_of_checkpoints_alone_has_versions_but_no_times(log: LogBuilder) -> None:
+    log.create().appends(1)
+    write_checkpoint(Snapshot.load(log.store))
+    log.remove_commits([0, 1])
+    assert Snapshot.load(log.store).version == 1
+    for ask in (version_at_timestamp, first_version_since):
+        with pytest.raises(TableNotFoundError, match="to take a time from"):
+            ask(log.store, NOW_MS)
+
+
+def test_the_first_version_since_a_time(log: LogBuilder) -> None:
+    log.create().appends(2)
+    for offset, version in ((-(10**9), 0), (0, 0), (1, 1), (1000, 1), (1001, 2), (2000, 2)):
+        assert first_version_since(log.store, NOW_MS + offset) == version
+    with pytest.raises(VersionNotFoundError, match="or later") as caught:
+        first_version_since(log.store, NOW_MS + 2001)
+    assert caught.value.cause == "The latest, 2, is of 2023-11-14T22:13:22.000+00:00."
+
+
+@pytest.mark.parametrize("time_ms", [10**18, -(10**18)])
+def test_a_time_beyond_the_calendar_is_shown_in_milliseconds(log: LogBuilder, time_ms: int) -> None:
+    log.create()
+    with pytest.raises(VersionNotFoundError, match=f"for the time {time_ms} ms"):
+        version_at_timestamp(log.store, time_ms)
