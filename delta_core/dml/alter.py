@@ -1,4 +1,7 @@
-"""Changes to a table's definition that leave its data alone."""
+"""Changes to a table's definition that leave its data alone.
+
+They take `properties`, those of the commit; with an idempotency key a call that is repeated changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
+from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
+from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.transaction import Transaction
 
 
@@ -50,13 +54,19 @@ def create_table(
 ) -> Committed:
     """Create an empty table. Two requests when nobody interferes: a listing and the commit.
 
+    Returns:
+        The commit; `AlreadyApplied` when there is a table that has the idempotency key.
+
     Raises:
         TableExistsError: there is one already, or another writer creates it at the same time.
         SchemaError: the schema is not valid.
         UnsupportedTableFeatureError: a property asks for an unsupported feature.
     """
     if Snapshot.exists(store):
-        raise _exists(store)
+        applied = None if properties.txn is None else _applied(Snapshot.load(store), properties=properties)
+        if applied is None:
+            raise _exists(store)
+        return applied
     definition = TableDefinition(
         partition_by=partition_by, configuration=configuration, name=name, description=description
     )
@@ -83,6 +93,9 @@ def add_columns(snapshot: Snapshot, columns: Iterable[StructField], **options: A
     Raises:
         SchemaEvolutionError: a column exists or is not nullable.
     """
+    applied = _applied(snapshot, **options)
+    if applied is not None:
+        return applied
     added = list(columns)
     schema = with_columns(snapshot.schema, added)
     validate_schema(schema, snapshot.partition_columns)
@@ -96,12 +109,15 @@ def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> 
     Raises:
         SchemaEvolutionError: no such column.
     """
+    applied = _applied(snapshot, **options)
+    if applied is not None:
+        return applied
     schema = without_not_null(snapshot.schema, column)
     parameters = {"column": ".".join(column), "nullable": True}
     return _change(snapshot, _with_schema(snapshot, schema), "CHANGE COLUMN", parameters, **options)
 
 
-def set_properties(snapshot: Snapshot, properties: Mapping[str, str], **options: Any) -> Committed:
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
     """Set table properties.
 
     Raises:
@@ -146,6 +162,9 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
         ConfigurationError: there is a constraint of that name.
         ExpressionError: the expression does not fit the schema.
     """
+    applied = _applied(snapshot, **options)
+    if applied is not None:
+        return applied
     key = CONSTRAINT_PREFIX + name
     if any(existing.lower() == key.lower() for existing in snapshot.metadata.configuration):
         raise ConfigurationError(
@@ -175,6 +194,9 @@ def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
     Raises:
         ConfigurationError: there is none of that name.
     """
+    applied = _applied(snapshot, **options)
+    if applied is not None:
+        return applied
     wanted = (CONSTRAINT_PREFIX + name).lower()
     kept = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != wanted}
     if len(kept) == len(snapshot.metadata.configuration):
@@ -182,6 +204,16 @@ def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
             f"The table has no constraint named {name!r}.", fix="See the table's configuration."
         )
     return _change(snapshot, _configured(snapshot, kept), "DROP CONSTRAINT", {"name": name}, **options)
+
+
+def _applied(
+    snapshot: Snapshot, *, properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES, **ignored: Any
+) -> AlreadyApplied | None:
+    """What a repeated call comes to: what it would be refused for is its own earlier change."""
+    found = already_applied(snapshot, properties.txn)
+    if found is None:
+        return None
+    return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
 
 
 def _change(

@@ -9,51 +9,84 @@ from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructField
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 
 
 class TableAlterer:
-    """Changes to a table's definition; each is one commit, and the handle shows it afterwards."""
+    """Changes to a table's definition; each is one commit, and the handle shows it afterwards.
+
+    A call that is repeated with the idempotency key of its `commit_properties` changes nothing.
+    """
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
 
-    def add_columns(self, columns: Sequence[StructField] | StructField) -> Committed:
+    def add_columns(
+        self,
+        columns: Sequence[StructField] | StructField,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
         """Add nullable columns at the end of the schema."""
         added = [columns] if isinstance(columns, StructField) else columns
-        return self._adopt(alter.add_columns(self._current(), added))
+        return self._adopt(alter.add_columns(self._current(), added, properties=commit_properties))
 
-    def drop_not_null(self, column: str | Sequence[str]) -> Committed:
+    def drop_not_null(
+        self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
         """Let a column hold nulls; a nested one is given by its path."""
         path = [column] if isinstance(column, str) else column
-        return self._adopt(alter.drop_not_null(self._current(), path))
+        return self._adopt(alter.drop_not_null(self._current(), path, properties=commit_properties))
 
-    def set_properties(self, properties: Mapping[str, str]) -> Committed:
+    def set_properties(
+        self,
+        properties: Mapping[str, str],
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
         """Set table properties."""
-        return self._adopt(alter.set_properties(self._current(), properties))
+        return self._adopt(alter.set_properties(self._current(), properties, properties=commit_properties))
 
-    def unset_properties(self, keys: Sequence[str]) -> Committed:
+    def unset_properties(
+        self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
         """Take table properties back to their defaults."""
-        return self._adopt(alter.unset_properties(self._current(), keys))
+        return self._adopt(alter.unset_properties(self._current(), keys, properties=commit_properties))
 
-    def set_name(self, name: str) -> Committed:
+    def set_name(
+        self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
         """Name the table."""
-        return self._adopt(alter.set_description(self._current(), name=name))
+        return self._adopt(alter.set_description(self._current(), name=name, properties=commit_properties))
 
-    def set_description(self, description: str) -> Committed:
+    def set_description(
+        self, description: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
         """Describe the table."""
-        return self._adopt(alter.set_description(self._current(), description=description))
+        return self._adopt(
+            alter.set_description(self._current(), description=description, properties=commit_properties)
+        )
 
-    def add_constraint(self, constraints: Mapping[str, str]) -> Committed:
+    def add_constraint(
+        self,
+        constraints: Mapping[str, str],
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
         """Add one CHECK constraint, `{name: expression}`; the rows that exist are checked first."""
         if len(constraints) != 1:
             raise ConfigurationError("Constraints are added one at a time.", fix="Pass a single entry.")
         ((name, expression),) = constraints.items()
-        return self._adopt(alter.add_constraint(self._current(), name, expression))
+        return self._adopt(
+            alter.add_constraint(self._current(), name, expression, properties=commit_properties)
+        )
 
-    def drop_constraint(self, name: str) -> Committed:
+    def drop_constraint(
+        self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
         """Drop a CHECK constraint."""
-        return self._adopt(alter.drop_constraint(self._current(), name))
+        return self._adopt(alter.drop_constraint(self._current(), name, properties=commit_properties))
 
     def _current(self) -> Snapshot:
         self._table.update_incremental()

@@ -109,7 +109,7 @@ def write_deltalake(
         None when mode is `ignore` and the table exists.
 
     Raises:
-        TableExistsError: mode is `error` and there is a table.
+        TableExistsError: mode is `error` and there is a table, without the idempotency key.
         SchemaError: the data does not fit.
         UnsupportedTableFeatureError: the table needs a feature that is not written; no file was.
         ConstraintViolationError: rows break a constraint or the predicate.
@@ -123,15 +123,15 @@ def write_deltalake(
     if snapshot is not None:
         if mode == "ignore":
             return None
+        found = already_applied(snapshot, properties.txn)
+        if found is not None:
+            return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
         if mode == "error":
             raise TableExistsError(
                 f"There is already a Delta table at {store.uri}.",
                 cause="mode is 'error', the default.",
                 fix="Use mode='append' or mode='overwrite' to write to it.",
             )
-        found = already_applied(snapshot, properties.txn)
-        if found is not None:
-            return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
         # The commit asks again; here it saves writing files that could not be committed.
         snapshot.require_writable()
     rows = as_rows(data)
@@ -237,7 +237,8 @@ def _open(
     handle = table_or_uri
     # An append does not depend on the rows that the table has, so it can start from what the handle
     # shows; whatever replaces rows should replace those of today.
-    if mode != "append" or known_at_ms - handle.known_at_ms > HANDLE_MAX_AGE_MS:
+    # A clock that was set back says nothing of how old that is.
+    if mode != "append" or not 0 <= known_at_ms - handle.known_at_ms <= HANDLE_MAX_AGE_MS:
         handle.update_incremental()
     return handle, handle.store, handle.snapshot, handle.known_at_ms
 

@@ -42,7 +42,7 @@ class JobContext:
     executor: Executor = field(default_factory=InlineExecutor)
     clock: Clock = SYSTEM_CLOCK
     progress: ProgressSink = field(default_factory=NullProgress)
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     observer: TransactionObserver = NULL_OBSERVER
     job_id: str = ""
     store: LogStore | None = None

@@ -29,11 +29,15 @@ class DecorrelatedJitter:
 
 @dataclass(slots=True, kw_only=True)
 class FullJitter:
-    """Pauses after a lost race: drawn between zero and a ceiling that doubles each time."""
+    """Pauses after a lost race: drawn between zero and a ceiling that doubles each time.
+
+    The ceiling stays low. Attempts that collide cost requests, but one of them gets the version; who waits
+    ever longer never does, beside writers that come and go.
+    """
 
     random: Random
     base_seconds: float = 0.02
-    cap_seconds: float = 2.0
+    cap_seconds: float = 0.3
     _exponent: int = 0
 
     def next_seconds(self) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_core.actions.json_codec import action_to_json
 from delta_core.actions.set_transaction import SetTransaction
+from delta_core.actions.validation import CHECKS, InvalidAction
 from delta_core.errors import ConfigurationError
 
 
@@ -30,13 +32,22 @@ class CommitProperties:
     deadline_seconds: float = 600.0
 
     def __post_init__(self) -> None:
-        """Refuse a key of another type. Raises ConfigurationError."""
+        """Refuse a key that no table could hold. Raises ConfigurationError."""
         if self.txn is not None and not isinstance(self.txn, SetTransaction):
             raise ConfigurationError(
                 f"{self.txn!r} is no idempotency key.",
                 cause=f"It is of type {type(self.txn).__name__}.",
                 fix="Pass SetTransaction(app_id='job', version=9) from delta_core.actions.",
             )
+        if self.txn is not None:
+            try:
+                CHECKS["txn"](action_to_json(self.txn)["txn"])
+            except InvalidAction as error:
+                raise ConfigurationError(
+                    f"{self.txn!r} is no idempotency key.",
+                    cause=str(error),
+                    fix="An app_id is a text, a version a whole number of 64 bits.",
+                ) from None
 
 
 DEFAULT_COMMIT_PROPERTIES = CommitProperties()

@@ -27,6 +27,7 @@ from delta_core.errors import (
     CommitStateUnknownError,
     ConcurrentWriteError,
     CorruptLogError,
+    DeltaError,
     MaxCommitAttemptsError,
     NameBlockedError,
     ObjectExistsError,
@@ -34,6 +35,7 @@ from delta_core.errors import (
     StorageError,
     StorePermissionError,
     UnsafeStoreError,
+    WriteRefusedError,
 )
 from delta_core.log.commit_reader import CommitData
 from delta_core.log.log_path import commit_path
@@ -62,6 +64,9 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 READ_BACK_TRIES = 8
 """How often a version is read back before its owner counts as unknown."""
+
+_REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError)
+"""The store's word that nothing was created."""
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +154,11 @@ class Committer:
         pauses = DecorrelatedJitter(random=self.random)
         undecided = False
         while True:
-            stale = self.guard.before_put()
+            stale: DeltaError | None
+            try:
+                stale = self.guard.before_put()
+            except StorageError as error:
+                stale = error  # nobody knows what the next version would be written on top of
             if stale is not None:
                 return (
                     self._unknown(version, str(stale))
@@ -166,7 +175,7 @@ class Committer:
                 self.store.put_if_absent(commit_path(version), data)
             except ObjectExistsError:
                 exists = True
-            except (StorePermissionError, UnsafeStoreError, NameBlockedError) as error:
+            except _REFUSALS as error:
                 if not self._ambiguous:
                     return Rejected(error=_rejection(error), attempts=self._attempts)
                 refused = error

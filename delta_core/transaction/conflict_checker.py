@@ -148,7 +148,19 @@ def concurrent_append(
 def delete_read(
     transaction: TransactionFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """The winner removed rows that the transaction had read."""
+    """The winner removed rows that the transaction had read, or a file that it adds once more.
+
+    A file is added again to change what is said of it, its statistics for instance. At every level that would
+    bring rows back that are gone.
+    """
+    again = transaction.added_files - transaction.removed_files
+    back = next((r.path for r in winner.removes if again and canonical_log_path(r.path) in again), None)
+    if back is not None:
+        return ConcurrentDeleteReadError(
+            f"A file that this operation adds again was removed by {winner.label}.",
+            cause=f"The file {back!r} was removed.",
+            fix="Run the operation again.",
+        )
     reads = transaction.reads
     if transaction.isolation is IsolationLevel.SNAPSHOT_ISOLATION or reads.is_empty:
         return None

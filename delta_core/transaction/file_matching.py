@@ -15,12 +15,15 @@ from delta_core.actions.arrow_schema import STRING_MAP
 from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.scan.data_skipping import files_may_match
+from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.transaction.read_set import FileMatcher
 
 
-def file_matcher(schema: StructType, partition_columns: Sequence[str]) -> FileMatcher:
-    """A matcher for files of a table with this schema and partitioning.
+def file_matcher(
+    schema: StructType, partition_columns: Sequence[str], *, mapping: ColumnMapping
+) -> FileMatcher:
+    """A matcher for files of a table with this schema, partitioning and names of columns in files.
 
     Predicates must be resolved against the schema. Files whose values cannot be understood match.
     """
@@ -35,7 +38,7 @@ def file_matcher(schema: StructType, partition_columns: Sequence[str]) -> FileMa
             }
         )
         try:
-            matches = files_may_match(facts, predicate, schema, partition_columns)
+            matches = files_may_match(facts, predicate, schema, partition_columns, mapping=mapping)
         except DeltaError:
             return files[0]
         return next((file for file, match in zip(files, matches, strict=True) if match), None)

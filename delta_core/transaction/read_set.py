@@ -41,7 +41,7 @@ class TransactionFootprint:
 
     reads: ReadSet
     removed_files: frozenset[str]
-    adds_files: bool
+    added_files: frozenset[str]
     metadata: Metadata | None
     protocol: Protocol | None
     app_ids: frozenset[str]
@@ -64,7 +64,7 @@ class TransactionFootprint:
         return cls(
             reads=reads,
             removed_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile)),
-            adds_files=any(isinstance(a, AddFile) for a in actions),
+            added_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, AddFile)),
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
             protocol=next((a for a in actions if isinstance(a, Protocol)), None),
             app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
@@ -77,7 +77,7 @@ class TransactionFootprint:
     @property
     def is_blind_append(self) -> bool:
         """True when the transaction only adds files and its outcome depends on no row of the table."""
-        return self.adds_files and not self.removed_files and self.reads.is_empty
+        return bool(self.added_files) and not self.removed_files and self.reads.is_empty
 
 
 def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) -> IsolationLevel:

@@ -8,12 +8,12 @@ of the old table into it.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from delta_core.clock import Clock
 from delta_core.errors import ObjectNotFoundError, StaleCommitError, StorageError
-from delta_core.log.log_path import LAST_CHECKPOINT_PATH, commit_path
+from delta_core.log.listing import list_log
+from delta_core.log.log_path import commit_path
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 VERIFY_AFTER_MS = 3_600_000
@@ -21,6 +21,9 @@ VERIFY_AFTER_MS = 3_600_000
 
 LOOK_AFTER_MS = 1_000
 """When the log was last seen longer ago than this, the version that was read is looked up first."""
+
+
+_LOOK_PAUSES_SECONDS = (0.1, 0.3, 1.0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,40 +56,65 @@ class StaleWriterGuard:
         self.version_file = None
 
     def before_put(self) -> StaleCommitError | None:
-        """The reason not to write at all, or None. One request when the log was not seen for a second."""
+        """The reason not to write at all, or None. One request when the log was not seen for a second.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
         if self.age_ms > self.log_retention_ms / 2:
             return StaleCommitError(
                 "The snapshot is too old to commit from.",
                 cause=f"It was read {self.age_ms // 1000} seconds ago, more than half the log's retention.",
                 fix="Reload the table and run the operation again.",
             )
-        if self.version_file is None or self.age_ms <= LOOK_AFTER_MS:
+        # A clock that was set back tells no age.
+        if self.version_file is None or 0 <= self.age_ms <= LOOK_AFTER_MS:
             return None
-        return log_replaced(self.store, self.version_file)
+        return log_replaced(self.store, self.version_file, clock=self.clock)
 
     def after_put(self, version: int) -> StaleCommitError | None:
         """The reason why a write that succeeded is nevertheless lost, or None.
 
-        Two requests when the snapshot is more than an hour old, else none.
+        Cleanup deletes from the oldest version on, so while the version before this one is there, this one
+        has not been there before. Without it the store's times decide: commits and checkpoints that build on
+        this commit are newer than it; those that another commit of this version was read for are older.
+
+        One listing when the snapshot is more than an hour old, and a second request when it does not show
+        the version before; else none.
+
+        Raises:
+            StorageError: the store does not answer, or its times do not tell.
         """
-        if version == 0 or self.age_ms <= VERIFY_AFTER_MS:
+        if 0 <= self.age_ms <= VERIFY_AFTER_MS:
             return None
-        try:
-            self.store.head(commit_path(version - 1))
-        except ObjectNotFoundError:
+        listing = list_log(self.store, from_version=max(0, version - 1))
+        modified_ms = {commit.version: commit.info.modified_ms for commit in listing.commits}
+        if version not in modified_ms:
+            raise StorageError(f"The listing does not show version {version}, which was just written.")
+        # A listing may lack a version that is there, on a store where listings lag.
+        if version - 1 in modified_ms or self._is_there(version - 1):
+            return None
+        checkpoints = [item for item in listing.checkpoints if item.version >= version]
+        later_ms = [time for number, time in modified_ms.items() if number > version]
+        later_ms += [part.modified_ms for item in checkpoints for part in item.parts]
+        if any(time < modified_ms[version] for time in later_ms):
+            return self._lost(f"Version {version} was in the log before, and others have built on it.")
+        if any(time == modified_ms[version] for time in later_ms):
+            raise StorageError(f"What follows version {version} was written at the same time as it.")
+        if version and not later_ms and not any(item.version == version - 1 for item in listing.checkpoints):
+            if not self.store.consistent_listing:
+                raise StorageError(f"Whether version {version - 1} is still in the log cannot be told.")
             return self._lost(f"Version {version - 1} is no longer in the log.")
-        checkpoint = self._last_checkpoint_version()
-        if checkpoint is not None and checkpoint >= version:
-            return self._lost(f"The table already has a checkpoint of version {checkpoint}.")
         return None
 
-    def _last_checkpoint_version(self) -> int | None:
+    def _is_there(self, version: int) -> bool:
+        if version < 0:
+            return False
         try:
-            hint = json.loads(self.store.read(LAST_CHECKPOINT_PATH))
-        except (StorageError, ValueError):
-            return None
-        version = hint.get("version") if isinstance(hint, dict) else None
-        return version if isinstance(version, int) else None
+            self.store.head(commit_path(version))
+        except ObjectNotFoundError:
+            return False
+        return True
 
     def _lost(self, cause: str) -> StaleCommitError:
         return StaleCommitError(
@@ -96,21 +124,31 @@ class StaleWriterGuard:
         )
 
 
-def log_replaced(store: LogStore, version_file: ObjectInfo) -> StaleCommitError | None:
+def log_replaced(store: LogStore, version_file: ObjectInfo, *, clock: Clock) -> StaleCommitError | None:
     """The reason why the log is not the one that a commit file was read from, or None. One request.
 
-    A store that fails to answer gives none: whoever writes next learns of it.
+    Raises:
+        StorageError: the store does not answer, asked several times.
     """
     try:
-        if store.head(version_file.path) == version_file:
+        if _head(store, version_file.path, clock) == version_file:
             return None
         cause = f"{version_file.path!r} is another file now."
     except ObjectNotFoundError:
         cause = f"{version_file.path!r} is no longer there."
-    except StorageError:
-        return None
     return StaleCommitError(
         "The table's log is not the one that was read.",
         cause=f"{cause} The table was deleted, replaced or cleaned up since.",
         fix="Open the table again, check that it is the one that is meant, and run the operation again.",
     )
+
+
+def _head(store: LogStore, path: str, clock: Clock) -> ObjectInfo:
+    for pause_seconds in _LOOK_PAUSES_SECONDS:
+        try:
+            return store.head(path)
+        except ObjectNotFoundError:
+            raise
+        except StorageError:
+            clock.sleep(pause_seconds)
+    return store.head(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Self
 from uuid import uuid4
@@ -17,13 +17,15 @@ from delta_core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_core.actions.json_codec import encode_commit
+from delta_core.actions.checked_commit import encode_checked
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
+from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.json import schema_from_json
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.version_floor import note_version
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.support import require_write_support
@@ -31,18 +33,19 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
 from delta_core.transaction.committer import CommitRequest, Committer
-from delta_core.transaction.conflict_checker import find_conflict
+from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.idempotency import already_applied, covering
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
 from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters
 from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
+from delta_core.transaction.reordering import WinnerExamination
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 
 MAX_COMMITS_IN_SEGMENT = 500
-"""A snapshot that grew by more commits than this is read anew, from the newest checkpoint."""
+"""A snapshot of more commits than this is read anew, once in so many: perhaps there is a checkpoint."""
 
 
 class Transaction:
@@ -66,6 +69,7 @@ class Transaction:
         clock: Clock,
         random: Random,
         known_at_ms: int | None,
+        resolver: ConflictResolver | None = None,
     ) -> None:
         self.store = store
         self.snapshot = snapshot
@@ -78,12 +82,13 @@ class Transaction:
         self._observer = observer
         self._clock = clock
         self._random = random
+        self._resolver = resolver
         self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
         self._actions: list[Action] = []
         self._reads_whole_table = False
         self._predicates: list[Expression] = []
         self._read_files: set[str] | None = None
-        self._prepared: list[Action] | None = None
+        self._prepared: _Staged | None = None
         self._finished = False
 
     @classmethod
@@ -99,6 +104,7 @@ class Transaction:
         clock: Clock = SYSTEM_CLOCK,
         random: Random | None = None,
         known_at_ms: int | None = None,
+        resolver: ConflictResolver | None = None,
     ) -> Self:
         """A transaction on an existing table.
 
@@ -111,8 +117,8 @@ class Transaction:
             observer: sees each phase of the commit.
             clock: where time comes from.
             random: where jitter comes from.
-            known_at_ms: when the snapshot was last known to be the newest; the moment of this call when
-                None. Long operations that held the snapshot pass the time at which they loaded it.
+            known_at_ms: when the snapshot was last known to be the newest; when it was loaded if None.
+            resolver: settles conflicts by rows that the rules see by files.
 
         Raises:
             UnsupportedTableFeatureError: the table needs something that this writer does not do.
@@ -128,7 +134,8 @@ class Transaction:
             observer=observer,
             clock=clock,
             random=random or Random(),
-            known_at_ms=known_at_ms,
+            known_at_ms=snapshot.known_at_ms if known_at_ms is None else known_at_ms,
+            resolver=resolver,
         )
 
     @classmethod
@@ -204,12 +211,14 @@ class Transaction:
         from results.
 
         Raises:
-            CommitError: the staged actions contradict each other.
+            CommitError: the staged actions contradict each other, or readers would refuse one.
             InvalidTableError: the table is append-only and the actions take rows away.
             UnsupportedTableFeatureError: staged protocol or metadata ask for what is not supported.
         """
         if self._prepared is None:
-            self._prepared = self._final_actions()
+            staged = self._stage(self._final_actions())
+            staged.render(self.read_version + 1)
+            self._prepared = staged
         return self
 
     def commit(self) -> CommitResult:
@@ -236,16 +245,18 @@ class Transaction:
                     snapshot=self.snapshot,
                     transaction=found,
                 )
-        actions = self.prepare()._prepared or []
-        footprint = self._footprint(actions)
+        self.prepare()
+        staged, self._prepared = self._prepared, None
+        assert staged is not None
+        actions = staged.actions
         self._observer.on_phase(CommitPhase.PREPARED, self.read_version + 1)
         committer = Committer(
             store=self.store,
             request=CommitRequest(
                 txn_id=self.txn_id,
                 read_version=self.read_version,
-                render=self._renderer(actions, footprint),
-                examine=lambda winner: self._examine(footprint, winner),
+                render=staged.render,
+                examine=lambda winner: self._examine(staged, winner),
                 max_attempts=self.properties.max_attempts,
                 deadline_seconds=self.properties.deadline_seconds,
             ),
@@ -253,21 +264,27 @@ class Transaction:
                 store=self.store,
                 clock=self._clock,
                 known_at_ms=self._known_at_ms,
-                log_retention_ms=TableProperties.of(self._configuration(actions)).log_retention_ms,
+                log_retention_ms=TableProperties.of(
+                    self._metadata_of(actions).configuration
+                ).log_retention_ms,
                 version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
             ),
             clock=self._clock,
             random=self._random,
             observer=self._observer,
         )
+        began_ms = self._clock.now_ms()
         result = committer.run()
         if not isinstance(result, Committed):
             return result
+        note_version(self.store, self._metadata_of(actions).id, result.version)
+        snapshot = self._snapshot_after(committer.tail)
+        if snapshot is not None:
+            # Whoever slept after the write knows the table no better than before it.
+            snapshot.known_at_ms = min(snapshot.known_at_ms, began_ms)
         if result.already_applied:
-            return replace(result, snapshot=self._snapshot_after(committer.tail))
-        return replace(
-            result, operation_metrics=dict(self._metrics), snapshot=self._snapshot_after(committer.tail)
-        )
+            return replace(result, snapshot=snapshot)
+        return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
 
     def _final_actions(self) -> list[Action]:
         actions: list[Action] = [a for a in self._actions if not isinstance(a, CommitInfo)]
@@ -308,13 +325,19 @@ class Transaction:
     def _footprint(self, actions: list[Action]) -> TransactionFootprint:
         metadata = self.snapshot.metadata if self.snapshot is not None else None
         if self.snapshot is not None:
-            matcher = file_matcher(self.snapshot.schema, self.snapshot.partition_columns)
+            matcher = file_matcher(
+                self.snapshot.schema, self.snapshot.partition_columns, mapping=self.snapshot.column_mapping
+            )
         else:
             created = next(a for a in actions if isinstance(a, Metadata))
-            matcher = file_matcher(schema_from_json(created.schema_string), created.partition_columns)
+            matcher = file_matcher(
+                schema_from_json(created.schema_string),
+                created.partition_columns,
+                mapping=ColumnMapping.of(created.configuration),
+            )
         level = self._isolation
         if level is None:
-            configured = TableProperties.of(self._configuration(actions)).isolation_level
+            configured = TableProperties.of(self._metadata_of(actions).configuration).isolation_level
             level = IsolationLevel(str(configured))
         return TransactionFootprint.of(
             actions,
@@ -328,12 +351,13 @@ class Transaction:
             matcher=matcher,
         )
 
-    def _renderer(self, actions: list[Action], footprint: TransactionFootprint) -> Callable[[int], bytes]:
-        """Makes the commit's bytes for a version: only the first line depends on it."""
-        body = encode_commit(actions)
-
-        def render(version: int) -> bytes:
-            info = commit_info(
+    def _stage(self, actions: list[Action]) -> _Staged:
+        footprint = self._footprint(actions)
+        return _Staged(
+            actions=actions,
+            examination=WinnerExamination(transaction=footprint),
+            body=encode_checked(actions),
+            info=lambda version: commit_info(
                 operation=self._operation,
                 parameters=self._parameters,
                 metrics=self._metrics,
@@ -343,36 +367,64 @@ class Transaction:
                 read_version=version - 1,
                 txn_id=self.txn_id,
                 timestamp_ms=self._clock.now_ms(),
-            )
-            return encode_commit([info]) + body
+            ),
+        )
 
-        return render
-
-    def _examine(
-        self, footprint: TransactionFootprint, winner: WinningCommit
-    ) -> Conflict | AlreadyApplied | None:
+    def _examine(self, staged: _Staged, winner: WinningCommit) -> Conflict | AlreadyApplied | None:
         found = covering(winner.transactions, self.properties.txn)
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
-        violation = find_conflict(footprint, winner)
+        violation = staged.examination.examine(winner)
         if violation is None:
             return None
+        if self._resolver is not None:
+            resolved = self._resolver.resolve(violation, winner, staged.actions)
+            if resolved is not None:
+                self._check_files(list(resolved))
+                staged.become(self._stage(list(resolved)))
+                return None
         return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
 
     def _snapshot_after(self, tail: Sequence[CommitData]) -> Snapshot | None:
         """The table right after the commit; None rather than an error, since the commit stands."""
         try:
-            if self.snapshot is None or len(self.snapshot.segment.commits) >= MAX_COMMITS_IN_SEGMENT:
+            if self.snapshot is None or self._should_read_anew(tail):
                 return Snapshot.load(self.store, clock=self._clock)
             return self.snapshot.advance(tail)
         except DeltaError:
             return None
 
-    def _configuration(self, actions: list[Action]) -> Mapping[str, str]:
+    def _should_read_anew(self, tail: Sequence[CommitData]) -> bool:
+        snapshot = self._base()
+        if len(snapshot.segment.commits) < MAX_COMMITS_IN_SEGMENT:
+            return False
+        # Where nobody writes checkpoints the log stays as long as it is.
+        return snapshot.version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
+
+    def _metadata_of(self, actions: list[Action]) -> Metadata:
         staged = next((a for a in actions if isinstance(a, Metadata)), None)
-        return staged.configuration if staged is not None else self._base().metadata.configuration
+        return staged if staged is not None else self._base().metadata
 
     def _base(self) -> Snapshot:
         if self.snapshot is None:
             raise CommitError("The transaction has no snapshot.")
         return self.snapshot
+
+
+@dataclass(slots=True, kw_only=True)
+class _Staged:
+    """What a transaction would commit now; only the first line of its bytes depends on the version."""
+
+    actions: list[Action]
+    examination: WinnerExamination
+    body: bytes
+    info: Callable[[int], CommitInfo]
+
+    def render(self, version: int) -> bytes:
+        return encode_checked([self.info(version)]) + self.body
+
+    def become(self, other: _Staged) -> None:
+        # Appends that were passed over stay so.
+        self.examination = self.examination.go_on_as(other.examination.transaction)
+        self.actions = other.actions
+        self.body, self.info = other.body, other.info

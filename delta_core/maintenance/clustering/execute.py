@@ -30,6 +30,7 @@ from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.spill import local_spill, shared_spill
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import delete_unused
+from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -105,6 +106,10 @@ class GroupRunner:
         self._total = sum(group.num_files for group in groups)
         self._told()
         results: dict[int, GroupResult] = {}
+        with lent_to_tasks(self._store):
+            return self._run(groups, results)
+
+    def _run(self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]) -> list[GroupResult]:
         try:
             share = self._memory // self._workers
             small = [i for i, group in enumerate(groups) if self._fits(group, share)]

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from delta_core.errors import DeltaError, StorageError
 from delta_core.execution.executor import JsonObject
+from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import local_root, open_store
+from delta_core.storage.open import local_root
 
 _LOGGER = logging.getLogger(__name__)
 _PREFIX = "deltaward-spill-"
@@ -50,7 +51,7 @@ def shared_spill(store: LogStore) -> Iterator[dict[str, Any]]:
 
 def spill_output(place: JsonObject, name: str) -> AbstractContextManager[pa.NativeFile]:
     """A writer for a file of the place."""
-    store = open_store(place["uri"])
+    store = task_store(place["uri"])
     root = local_root(store)
     if root is None:
         return store.open_output(_path(place, name))
@@ -68,7 +69,7 @@ def spill_output(place: JsonObject, name: str) -> AbstractContextManager[pa.Nati
 
 def spill_input(place: JsonObject, name: str) -> pa.NativeFile:
     """A reader of a file of the place."""
-    return open_store(place["uri"]).open_input(_path(place, name))
+    return task_store(place["uri"]).open_input(_path(place, name))
 
 
 def _path(place: JsonObject, name: str) -> str:

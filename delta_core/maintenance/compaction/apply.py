@@ -21,6 +21,7 @@ from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.planned_files import delete_unused, require_same_table, still_live
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.uri import resolve_data_path
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -147,9 +148,10 @@ def _rewrite(
     results: dict[int, JsonObject] = {}
     progress.emit("data.writing", done=0, total=len(tasks), bytes=plan.total_bytes)
     try:
-        for index, result in executor.map(rewrite_bin, tasks):
-            results[index] = result
-            progress.emit("data.writing", done=len(results), total=len(tasks))
+        with lent_to_tasks(store):
+            for index, result in executor.map(rewrite_bin, tasks):
+                results[index] = result
+                progress.emit("data.writing", done=len(results), total=len(tasks))
     except BaseException:
         delete_unused(store, results.values())
         raise

@@ -24,6 +24,7 @@ from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.row_matching import DEFAULT_ROWS_IN_MEMORY, RowMatcher
 from delta_core.maintenance.restore.samples import sample_row
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.uri import resolve_data_path
 
 MAX_SAMPLE_ROWS = 20
@@ -58,7 +59,7 @@ class _Side:
     def _rows_of(self, file: _File) -> int:
         store = self.snapshot.store
         try:
-            with store.open_input(resolve_data_path(file.raw_path, root_uri=store.uri)) as source:
+            with TABLE_ONLY.open(store, resolve_data_path(file.raw_path, root_uri=store.uri)) as source:
                 return int(pq.read_metadata(source).num_rows)
         except (DeltaError, pa.ArrowException, OSError):
             return 0

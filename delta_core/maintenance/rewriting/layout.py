@@ -16,8 +16,9 @@ from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.partition_values import hive_directory
 from delta_core.schema.types import VOID, StructType
+from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store
 from delta_core.table_features.table_properties import TableProperties
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
@@ -69,7 +70,7 @@ class FileLayout:
     def from_task(cls, task: JsonObject) -> FileLayout:
         """The layout that `layout_fields` put into a task."""
         return cls(
-            store=open_store(task["table_uri"]),
+            store=task_store(task["table_uri"]),
             schema=schema_from_json(task["schema"]),
             partition_columns=tuple(task["partition_columns"]),
             properties=TableProperties.of(task["configuration"]),
@@ -104,7 +105,7 @@ class FileLayout:
         """What a file's footer shows about the columns; `path` is a store path."""
         strings = {item.name for item in to_arrow(self.data_fields()) if pa.types.is_string(item.type)}
         low, dictionary = [], []
-        with readable(path), self.store.open_input(path) as source:
+        with readable(path), TABLE_ONLY.open(self.store, path) as source:
             footer = pq.read_metadata(source)
             for position in range(footer.num_columns if footer.num_row_groups else 0):
                 chunk = footer.row_group(0).column(position)

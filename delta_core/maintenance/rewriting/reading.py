@@ -10,8 +10,9 @@ from contextlib import closing, contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.errors import InvalidTableError, MissingDataFileError, ObjectNotFoundError
+from delta_core.errors import InvalidTableError
 from delta_core.schema.conversion import convert_chunked, floor_to_microseconds
+from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.log_store import LogStore
 
 _WHOLE_FILE_BYTES = 64 << 20
@@ -97,14 +98,15 @@ def read_tables(
         MissingDataFileError: the file is not in the store.
         InvalidTableError: the file cannot be read.
     """
-    with readable(path), store.open_input(path) as source:
+    with readable(path), TABLE_ONLY.open(store, path) as source:
         reader = _reader(source, dictionaries)
         names = None if columns is None else _present(reader.schema_arrow.names, columns)
         metadata = reader.metadata
         groups = range(metadata.num_row_groups)
         sizes = [decoded_bytes(metadata, group) for group in groups]
+        _require_whole(metadata)
         if _is_small(metadata, max_bytes):
-            yield reader.read(use_threads=use_threads, columns=names)
+            yield _checked(reader.read(use_threads=use_threads, columns=names), metadata)
             return
         for group in groups:
             if sizes[group] <= max_bytes:
@@ -152,12 +154,6 @@ def readable(path: str) -> Iterator[None]:
     """Turn a data file's failure into an error that names the file."""
     try:
         yield
-    except ObjectNotFoundError as error:
-        raise MissingDataFileError(
-            f"the data file {path!r} is not in the store",
-            cause="it was deleted although the table still lists it",
-            fix="restore the file, or restore the table to a version without it",
-        ) from error
     except (pa.ArrowException, OSError) as error:
         raise InvalidTableError(
             f"the data file {path!r} cannot be read",
@@ -168,9 +164,25 @@ def readable(path: str) -> Iterator[None]:
 
 def _read_small(store: LogStore, path: str, max_bytes: int, dictionaries: Sequence[str]) -> pa.Table | None:
     """A file's rows at once; None when the file is too large for that."""
-    with readable(path), store.open_input(path) as source:
+    with readable(path), TABLE_ONLY.open(store, path) as source:
         reader = _reader(source, dictionaries)
-        return reader.read(use_threads=False) if _is_small(reader.metadata, max_bytes) else None
+        if not _is_small(reader.metadata, max_bytes):
+            return None
+        _require_whole(reader.metadata)
+        return _checked(reader.read(use_threads=False), reader.metadata)
+
+
+def _require_whole(metadata: pq.FileMetaData) -> None:
+    """A footer that has lost a row group still says how many rows there were; Arrow would read the rest."""
+    rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if rows != metadata.num_rows:
+        raise pa.ArrowInvalid(f"its row groups have {rows} rows, and its footer says {metadata.num_rows}")
+
+
+def _checked(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
+    if table.num_columns and table.num_rows != metadata.num_rows:
+        raise pa.ArrowInvalid(f"it gave {table.num_rows} rows, and its footer says {metadata.num_rows}")
+    return table
 
 
 def _is_small(metadata: pq.FileMetaData, max_bytes: int) -> bool:

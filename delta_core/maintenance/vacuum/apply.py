@@ -14,11 +14,13 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.path_identity import listed_key
 from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
 from delta_core.maintenance.vacuum.protected import keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.lent import lent_to_tasks
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
@@ -69,7 +71,7 @@ def apply_vacuum(
         progress: receives `data.writing` with files done and the commits' events.
 
     Raises:
-        MaintenanceError: the plan is for another table.
+        MaintenanceError: the plan is for another table, or names files that no vacuum deletes.
         UnsupportedTableFeatureError: the table got a feature that is not known.
         StorageError: the store failed; some files may have been deleted, all of them in the plan.
     """
@@ -81,6 +83,8 @@ def apply_vacuum(
             fix="plan again",
         )
     latest.require_writable(operation="vacuum the table")
+    require_table_directory(latest.store.uri)
+    require_deletable(latest, [file.path for file in plan.files])
     if plan.is_empty:
         return VacuumResult()
     # A first look before anything is written: what cannot be read ends the vacuum here.
@@ -144,10 +148,11 @@ class _Deletion:
                 if listed_key(file.path) not in keep and file.modified_ms < self._cutoff_ms
             ]
             self.kept.update({file.path for file in group} - {file.path for file in going})
-            for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
-                self.deleted_files += result["deleted"]
-                self.deleted_bytes += result["bytes"]
-                self.kept.update(result["kept"])
+            with lent_to_tasks(latest.store):
+                for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
+                    self.deleted_files += result["deleted"]
+                    self.deleted_bytes += result["bytes"]
+                    self.kept.update(result["kept"])
             done += len(group)
             self._progress.emit("data.writing", done=done, total=total)
         self._progress.emit("data.written", files=self.deleted_files, bytes=self.deleted_bytes)

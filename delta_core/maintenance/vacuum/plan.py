@@ -9,6 +9,7 @@ from typing import Any, Self
 from delta_core.actions import RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import FileKind, listed_files
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
 from delta_core.maintenance.vacuum.protected import commits_in_log, keys_to_keep
@@ -154,10 +155,12 @@ def plan_vacuum(
 
     Raises:
         RetentionTooShortError: the retention is shorter than what is protected.
+        MaintenanceError: the table is the root of a file system, bucket or container.
         UnsupportedTableFeatureError: a feature, of readers or of writers, is not known.
         StorageError, InvalidTableError: something could not be read; nothing is planned then.
     """
     snapshot.require_writable(operation="vacuum the table")
+    require_table_directory(snapshot.store.uri)
     retention = choose_retention(
         snapshot.properties, retention_hours=retention_hours, enforce_retention=enforce_retention, force=force
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delta_core.errors import ObjectNotFoundError
 from delta_core.execution.executor import JsonObject
-from delta_core.storage.open import open_store
+from delta_core.storage.lent import task_store
 
 
 def delete_files(task: JsonObject) -> JsonObject:
@@ -22,7 +22,7 @@ def delete_files(task: JsonObject) -> JsonObject:
     Raises:
         StorageError: a file could not be deleted.
     """
-    store = open_store(task["table_uri"])
+    store = task_store(task["table_uri"])
     deleted = size_total = 0
     kept: list[str] = []
     for path, size_bytes, modified_ms in task["files"]:

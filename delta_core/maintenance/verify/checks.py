@@ -18,6 +18,7 @@ from delta_core.errors import DeltaError, PathEscapeError, VerificationError
 from delta_core.log.listing import list_log
 from delta_core.maintenance.verify.row_hash import RowHash, hash_batches
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.uri import resolve_data_path
 
 _EXAMPLES = 5
@@ -83,8 +84,9 @@ def verify_table(
     """Check a version of a table.
 
     The checks: `log_contiguous`, `paths_unique`, `files_exist` (with the size that the log gives),
-    `row_counts` (statistics against the footers of a sample), `row_total` when a number is expected, and
-    `same_rows` when there is a version to compare with.
+    `row_counts` (statistics against the footers of a sample), `checksum` when the version has one
+    (PROTOCOL.md, "Version Checksum File"), `row_total` when a number is expected, and `same_rows` when there
+    is a version to compare with.
 
     Args:
         snapshot: the version to check.
@@ -104,6 +106,8 @@ def verify_table(
         _files_exist(snapshot, files),
         _row_counts(snapshot, files, sample_footers),
     ]
+    if snapshot.segment.checksum is not None:
+        checks.append(_checksum(snapshot))
     if expected_rows is not None:
         checks.append(_row_total(files, expected_rows))
     if compare_with_version is not None:
@@ -157,7 +161,7 @@ def _row_counts(snapshot: Snapshot, files: pa.Table, sample: int) -> Check:
     for raw, stats in chosen:
         try:
             path = resolve_data_path(raw, root_uri=snapshot.store.uri)
-            with snapshot.store.open_input(path) as source:
+            with TABLE_ONLY.open(snapshot.store, path) as source:
                 found = pq.read_metadata(source).num_rows
         except (DeltaError, pa.ArrowException, OSError) as error:
             problems.append(f"{raw} (unreadable: {error})")
@@ -169,6 +173,12 @@ def _row_counts(snapshot: Snapshot, files: pa.Table, sample: int) -> Check:
     if problems:
         detail = f"{len(problems)} of {len(chosen)} footers: {_some(problems)}"
     return Check(name="row_counts", passed=not problems, detail=detail, figures=(("footers", len(chosen)),))
+
+
+def _checksum(snapshot: Snapshot) -> Check:
+    wrong = snapshot.checksum_discrepancies
+    detail = "; ".join(wrong) or "files, bytes, protocol and metadata are what the version's checksum says"
+    return Check(name="checksum", passed=not wrong, detail=detail)
 
 
 def _row_total(files: pa.Table, expected: int) -> Check:

@@ -154,7 +154,7 @@ def test_a_kind_that_never_commits_ignores_the_key(table: Path) -> None:
         ({"format_version": 2}, "INVALID_JOB_SPEC", "format 2"),
         ({"deadline_ms": 1}, "JOB_ERROR", "deadline passed"),
         ({"engine": "spark"}, "INVALID_CONFIGURATION", "engine 'spark'"),
-        ({"table": TableRef(uri="s3://bucket/t")}, "INVALID_URI", "s3"),
+        ({"table": TableRef(uri="ftp://bucket/t")}, "INVALID_URI", "ftp"),
         ({"table": TableRef(uri="/no/such/table")}, "TABLE_NOT_FOUND", "no Delta table"),
     ],
 )

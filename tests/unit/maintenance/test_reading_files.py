@@ -93,3 +93,20 @@ def test_a_reader_that_is_given_up_leaves_no_thread(store: LocalLogStore) -> Non
 )
 def test_inline_workers_are_shared_out(workers: int, tasks: int, cores: int) -> None:
     assert InlineExecutor(workers).cores_per_task(tasks) == cores
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_footer_that_lost_a_row_group_is_no_smaller_file(store: LocalLogStore, threads: int) -> None:
+    """Its rows would be gone for good once the file is rewritten."""
+    paths = written(store, 6, rows=2)
+    victim = store.root / paths[3]
+    data = victim.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    # Thrift: field 3, the number of rows, is 2; a list, of the row groups, follows.
+    head, rows, groups = data[start:].partition(b"\x16\x04\x19")
+    assert rows
+    victim.write_bytes(data[:start] + head + b"\x16\x08\x19" + groups)
+    assert pq.read_metadata(victim).num_rows == 4
+    assert pq.read_table(victim).num_rows == 2
+    with pytest.raises(InvalidTableError, match=f"{paths[3]}.*row groups have 2 rows, and its footer says 4"):
+        list(read_files(store, paths, threads=threads, max_bytes=MANY_BYTES))

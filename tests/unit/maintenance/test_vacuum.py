@@ -135,6 +135,49 @@ def test_young_files_stay_even_when_the_log_does_not_know_them(make_table: MakeT
     assert file.reason == "not referenced by the table, older than 168 h"
 
 
+def test_a_file_committed_while_the_files_are_listed_is_not_planned(
+    make_table: MakeTable, helpers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that took longer than the retention commits its files between the snapshot and the plan."""
+    path = make_table()
+    snapshot = helpers.snapshot_of(path)
+    real = LocalLogStore.walk
+
+    def walk(self: LocalLogStore, below: str = "") -> Any:
+        deltalake.write_deltalake(str(path), helpers.rows(100, 110), mode="append")
+        helpers.age_files(path, 30)
+        yield from real(self, below)
+
+    monkeypatch.setattr(LocalLogStore, "walk", walk)
+    plan = plan_vacuum(snapshot)
+    assert plan.version == snapshot.version + 1
+    assert plan.listed_files == 5
+    assert plan.is_empty
+
+
+@pytest.mark.parametrize(("minutes", "goes"), [(4, False), (6, True)])
+def test_files_close_to_the_limit_stay(make_table: MakeTable, helpers: Any, minutes: int, goes: bool) -> None:
+    """Clocks of a writer, a store and this machine differ by some minutes."""
+    path = make_table()
+    now_ms = SYSTEM_CLOCK.now_ms()
+    at = (now_ms - 7 * DAY_MS) / 1000 - minutes * 60
+    (path / "orphan.parquet").write_bytes(b"x")
+    os.utime(path / "orphan.parquet", (at, at))
+    plan = plan_vacuum(helpers.snapshot_of(path), clock=ManualClock(now_ms))
+    assert [file.path for file in plan.files] == (["orphan.parquet"] if goes else [])
+
+
+def test_a_file_of_the_very_moment_stays(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table(commits=1)
+    now_ms = SYSTEM_CLOCK.now_ms() // 1000 * 1000
+    at = now_ms // 1000 - 7 * 86_400 - 300
+    (path / "orphan.parquet").write_bytes(b"x")
+    os.utime(path / "orphan.parquet", (at, at))
+    assert plan_vacuum(helpers.snapshot_of(path), clock=ManualClock(now_ms)).is_empty
+    later = plan_vacuum(helpers.snapshot_of(path), clock=ManualClock(now_ms + 1))
+    assert [file.path for file in later.files] == ["orphan.parquet"]
+
+
 def test_a_file_removed_within_the_retention_stays_however_old_it_is(
     make_table: MakeTable, helpers: Any
 ) -> None:
@@ -229,6 +272,8 @@ def test_links_are_neither_followed_nor_deleted(make_table: MakeTable, helpers: 
         ("a%2520b.parquet", "a b.parquet"),
         ("p=1//x.parquet", "p=1/x.parquet"),
         ("./x.parquet", "x.parquet"),
+        ("p=1\\x.parquet", "p=1/x.parquet"),
+        ("p=1\\x.parquet", "p=1\\x.parquet"),
         ("file:///table/x.parquet", "x.parquet"),
         ("/table/x.parquet", "x.parquet"),
         ("p=u\u0308/x.parquet", "p=\u00fc/x.parquet"),

@@ -23,7 +23,7 @@ def test_conflict_pauses_are_spread_below_a_growing_ceiling() -> None:
         pauses = FullJitter(random=Random(seed))
         drawn.append([pauses.next_seconds() for _ in range(12)])
     for attempt in range(12):
-        ceiling = min(2.0, 0.02 * 2**attempt)
+        ceiling = min(0.3, 0.02 * 2**attempt)
         column = [pauses[attempt] for pauses in drawn]
         assert all(0 <= pause <= ceiling for pause in column)
         assert 0.4 * ceiling < sum(column) / len(column) < 0.6 * ceiling
@@ -31,4 +31,4 @@ def test_conflict_pauses_are_spread_below_a_growing_ceiling() -> None:
 
 def test_exponent_does_not_overflow() -> None:
     pauses = FullJitter(random=Random(1))
-    assert all(pauses.next_seconds() <= 2.0 for _ in range(2000))
+    assert all(pauses.next_seconds() <= 0.3 for _ in range(2000))

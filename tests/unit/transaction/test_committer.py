@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,9 +21,20 @@ from delta_core.errors import (
     ConcurrentWriteError,
     MaxCommitAttemptsError,
     StaleCommitError,
+    StorageError,
 )
-from delta_core.log.log_path import LAST_CHECKPOINT_PATH, commit_path
+from delta_core.log.log_path import LAST_CHECKPOINT_PATH, checkpoint_path, commit_path
+from delta_core.observability import (
+    COMMIT_CONFLICT_TOTAL,
+    COMMIT_REBASE_TOTAL,
+    COMMIT_RECOVERED_TOTAL,
+    COMMIT_SPURIOUS_EXISTS_TOTAL,
+    COMMIT_TOTAL,
+    COMMIT_UNKNOWN_TOTAL,
+    METRICS,
+)
 from delta_core.storage.local import LocalLogStore
+from delta_core.storage.log_store import ObjectInfo
 from delta_core.transaction.commit_result import (
     CommitResult,
     Committed,
@@ -32,7 +45,7 @@ from delta_core.transaction.commit_result import (
     raise_for_result,
 )
 from delta_core.transaction.committer import READ_BACK_TRIES, CommitRequest, Committer
-from delta_core.transaction.observer import NULL_OBSERVER
+from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.support.faulty_store import FaultyStore, PutFault
@@ -53,6 +66,8 @@ class Harness:
         self.store.inner.put_if_absent(commit_path(0), body("creator", 0))
         self.examined: list[int] = []
         self.refusal: Conflict | None = None
+        self.refusals: dict[int, Conflict] = {}
+        self.observer: Any = NULL_OBSERVER
 
     def other_commits(self, version: int) -> None:
         self.store.inner.put_if_absent(commit_path(version), body(f"other-{version}", version))
@@ -60,7 +75,7 @@ class Harness:
     def run(self, *, known_ago_ms: int = 0, **overrides: Any) -> CommitResult:
         def examine(winner: WinningCommit) -> Conflict | None:
             self.examined.append(winner.version)
-            return self.refusal
+            return self.refusals.get(winner.version, self.refusal)
 
         settings: dict[str, Any] = {
             "txn_id": "mine",
@@ -81,7 +96,7 @@ class Harness:
             ),
             clock=self.clock,
             random=Random(7),
-            observer=NULL_OBSERVER,
+            observer=self.observer,
         ).run()
 
     def versions_of_mine(self) -> list[int]:
@@ -130,6 +145,16 @@ def test_lost_answers_end_in_exactly_one_commit(
     assert len(set(harness.store.put_bodies)) == 1, "a version is retried with the same bytes"
 
 
+def test_a_commit_that_the_store_gives_back_in_other_bytes_is_ours_by_its_id(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = harness.store.read
+    monkeypatch.setattr(harness.store, "read", lambda path: real(path).rstrip() + b"\n\n")
+    harness.store.puts = [PutFault.DROP_RESPONSE]
+    assert harness.run() == Committed(version=1, recovered=True, attempts=1, txn_id="mine")
+    assert harness.versions_of_mine() == [1]
+
+
 def test_commit_moves_past_another_writer_after_checking_each_version(harness: Harness) -> None:
     for version in (1, 2, 3):
         harness.other_commits(version)
@@ -138,6 +163,97 @@ def test_commit_moves_past_another_writer_after_checking_each_version(harness: H
     assert (result.version, result.attempts) == (4, 2)
     assert harness.examined == [1, 2, 3]
     assert json.loads(harness.store.put_bodies[-1])["commitInfo"]["readVersion"] == 3
+
+
+class Phases:
+    """Notes what an observer is told."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int]] = []
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        self.seen.append((phase.value, version))
+
+
+def test_an_observer_sees_every_phase(harness: Harness) -> None:
+    for version in (1, 2):
+        harness.other_commits(version)
+    harness.store.puts = [PutFault.NONE, PutFault.DROP_REQUEST]
+    harness.observer = Phases()
+    assert isinstance(harness.run(), Committed)
+    attempt = [("before_put", 3), ("after_put", 3)]
+    lost = [("before_put", 1), ("after_put", 1), ("lost", 1), ("rebased", 3)]
+    assert harness.observer.seen == [*lost, *attempt, *attempt, ("committed", 3)]
+
+
+@pytest.mark.parametrize(
+    ("faults", "others", "counted"),
+    [
+        ([], 0, {COMMIT_TOTAL: 1}),
+        ([PutFault.DROP_RESPONSE], 0, {COMMIT_TOTAL: 1, COMMIT_RECOVERED_TOTAL: 1}),
+        ([PutFault.CONFLICT_409], 0, {COMMIT_TOTAL: 1, COMMIT_SPURIOUS_EXISTS_TOTAL: 1}),
+        ([], 2, {COMMIT_TOTAL: 1, COMMIT_REBASE_TOTAL: 1}),
+        ([PutFault.DROP_REQUEST, PutFault.DENIED], 0, {COMMIT_UNKNOWN_TOTAL: 1}),
+        ([PutFault.DENIED], 0, {}),
+    ],
+)
+def test_outcomes_are_counted(
+    harness: Harness, faults: list[PutFault], others: int, counted: dict[str, int]
+) -> None:
+    METRICS.reset()
+    for version in range(1, others + 1):
+        harness.other_commits(version)
+    harness.store.puts = list(faults)
+    harness.run()
+    assert {name: value for name, value in METRICS.snapshot().items() if value} == counted
+
+
+def test_a_conflict_is_counted(harness: Harness) -> None:
+    METRICS.reset()
+    harness.other_commits(1)
+    harness.refusal = Conflict(winner=1, rule="concurrent_append", error=ConcurrentAppendError("no"))
+    harness.run()
+    assert {name: value for name, value in METRICS.snapshot().items() if value} == {COMMIT_CONFLICT_TOTAL: 1}
+
+
+def test_a_conflict_further_up_ends_the_commit(harness: Harness) -> None:
+    for version in (1, 2, 3):
+        harness.other_commits(version)
+    refusal = Conflict(winner=2, rule="concurrent_append", error=ConcurrentAppendError("no"))
+    harness.refusals[2] = refusal
+    assert harness.run() == refusal
+    assert harness.examined == [1, 2]
+
+
+@pytest.mark.parametrize("damage", [b"{", None])
+def test_a_commit_further_up_that_cannot_be_examined_is_a_conflict(
+    harness: Harness, damage: bytes | None
+) -> None:
+    harness.other_commits(1)
+    harness.store.inner.put(commit_path(2), damage or body("other", 2))
+    if damage is None:
+        real = harness.store.read
+
+        def read(path: str) -> bytes:
+            if path == commit_path(2):
+                raise StorageError("503")
+            return real(path)
+
+        harness.store.read = read  # type: ignore[method-assign]
+    result = harness.run()
+    assert isinstance(result, Conflict)
+    assert (result.rule, result.winner, result.attempts) == ("unreadable_winner", 2, 1)
+
+
+def test_a_race_that_is_lost_at_the_deadline_is_given_up(harness: Harness) -> None:
+    def others_are_slow_and_first(path: str) -> None:
+        harness.clock.advance(40)
+        harness.store.inner.put_if_absent(path, body("other", 1))
+
+    harness.store.before_put = others_are_slow_and_first
+    result = harness.run(deadline_seconds=60.0)
+    assert isinstance(result, Conflict)
+    assert (result.rule, result.winner, result.attempts) == ("attempts_exhausted", 2, 2)
 
 
 def test_conflict_stops_at_the_first_version_that_conflicts(harness: Harness) -> None:
@@ -193,8 +309,9 @@ def test_refusal_is_definite(harness: Harness) -> None:
     assert may_discard_files(result)
 
 
-def test_refusal_after_an_unclear_attempt_is_not_definite(harness: Harness) -> None:
-    harness.store.puts = [PutFault.DROP_REQUEST, PutFault.DENIED]
+@pytest.mark.parametrize("unclear", [PutFault.DROP_REQUEST, PutFault.CONFLICT_409])
+def test_refusal_after_an_unclear_attempt_is_not_definite(harness: Harness, unclear: PutFault) -> None:
+    harness.store.puts = [unclear, PutFault.DENIED]
     result = harness.run()
     assert isinstance(result, Unknown)
     assert not may_discard_files(result)
@@ -219,6 +336,10 @@ def test_store_that_never_answers_ends_at_the_deadline_as_unknown(harness: Harne
     result = harness.run(deadline_seconds=60.0)
     assert isinstance(result, Unknown)
     assert 60 <= harness.clock.monotonic_seconds() - started < 70
+
+
+def test_a_first_attempt_is_made_however_late_it_is(harness: Harness) -> None:
+    assert isinstance(harness.run(deadline_seconds=0.0), Committed)
 
 
 def test_losing_every_race_ends_as_a_conflict(harness: Harness) -> None:
@@ -247,11 +368,72 @@ def test_write_below_the_cleaned_up_log_is_reported_as_lost_and_keeps_its_files(
     assert not may_discard_files(result)
 
 
-def test_write_below_a_checkpoint_is_reported_as_lost(harness: Harness) -> None:
-    harness.store.inner.put(LAST_CHECKPOINT_PATH, b'{"version":7,"size":1}')
-    result = harness.run(known_ago_ms=2 * 3_600_000)
+HOURS_AGO_MS = 2 * 3_600_000
+
+
+def cleaned_up(
+    harness: Harness, *, checkpoint_seconds_later: float | None, checkpoint_version: int = 7
+) -> None:
+    """The version before is gone, and there is a checkpoint of a later one, written so much later."""
+    harness.store.inner.delete(commit_path(0))
+    if checkpoint_seconds_later is not None:
+        harness.store.inner.put(checkpoint_path(checkpoint_version), b"x")
+        path = harness.store.inner.root / checkpoint_path(checkpoint_version)
+        time = path.stat().st_mtime + checkpoint_seconds_later
+        os.utime(path, (time, time))
+
+
+def test_write_below_an_older_checkpoint_is_reported_as_lost(harness: Harness) -> None:
+    cleaned_up(harness, checkpoint_seconds_later=-3600)
+    result = harness.run(known_ago_ms=HOURS_AGO_MS)
     assert isinstance(result, Rejected)
-    assert "checkpoint of version 7" in result.error.cause
+    assert "was in the log before" in result.error.cause
+    assert not may_discard_files(result)
+
+
+def test_a_commit_that_others_have_built_on_and_checkpointed_stands(harness: Harness) -> None:
+    cleaned_up(harness, checkpoint_seconds_later=3600)
+    assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed)
+
+
+@pytest.mark.parametrize(("seconds_later", "stands"), [(-3600, False), (3600, True)])
+def test_a_checkpoint_of_the_very_version_tells(harness: Harness, seconds_later: float, stands: bool) -> None:
+    cleaned_up(harness, checkpoint_seconds_later=seconds_later, checkpoint_version=1)
+    assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed) is stands
+
+
+@pytest.mark.parametrize(("checkpoint_version", "stands"), [(0, True), (None, False)])
+def test_a_checkpoint_of_the_version_before_stands_for_its_commit(
+    harness: Harness, checkpoint_version: int | None, stands: bool
+) -> None:
+    seconds_later = None if checkpoint_version is None else -3600
+    cleaned_up(harness, checkpoint_seconds_later=seconds_later, checkpoint_version=checkpoint_version or 0)
+    assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed) is stands
+
+
+def test_a_hint_to_a_later_checkpoint_proves_nothing(harness: Harness) -> None:
+    harness.store.inner.put(LAST_CHECKPOINT_PATH, b'{"version":7,"size":1}')
+    assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed)
+
+
+def test_a_commit_into_an_empty_log_is_lost(harness: Harness) -> None:
+    cleaned_up(harness, checkpoint_seconds_later=None)
+    result = harness.run(known_ago_ms=HOURS_AGO_MS)
+    assert isinstance(result, Rejected)
+    assert "no longer in the log" in result.error.cause
+
+
+def test_times_that_do_not_tell_leave_it_unknown(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned_up(harness, checkpoint_seconds_later=0)
+    listed = harness.store.list_directory
+
+    def at_one_time(path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        return [replace(info, modified_ms=1) for info in listed(path, start_after=start_after)]
+
+    monkeypatch.setattr(harness.store, "list_directory", at_one_time)
+    result = harness.run(known_ago_ms=HOURS_AGO_MS)
+    assert isinstance(result, Unknown)
+    assert not may_discard_files(result)
 
 
 def test_old_snapshot_of_a_quiet_table_commits(harness: Harness) -> None:

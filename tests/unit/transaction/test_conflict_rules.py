@@ -226,11 +226,19 @@ def test_every_rule_fires_somewhere_in_the_matrix() -> None:
     assert fired == {rule.name for rule in CONFLICT_RULES}
 
 
-def test_paths_spelled_differently_are_one_file() -> None:
-    transaction = ours(remove("p=a%20b/f"))
-    violation = find_conflict(transaction, winner(remove("p=a b/f")))
+@pytest.mark.parametrize("spellings", [("p=a%20b/f", "p=a b/f"), ("p=a b/f", "p=a%20b/f")])
+def test_paths_spelled_differently_are_one_file(spellings: tuple[str, str]) -> None:
+    mine, theirs = spellings
+    violation = find_conflict(ours(remove(mine)), winner(remove(theirs)))
     assert violation is not None
     assert violation.rule == "delete_delete"
+    violation = find_conflict(ours(add(mine, data_change=False)), winner(remove(theirs)))
+    assert violation is not None
+    assert violation.rule == "delete_read"
+    read = ours(add("o"), reads=ReadSet(files=frozenset({"p=a b/f"}), predicates=(p_is("1"),)))
+    violation = find_conflict(read, winner(remove(theirs)))
+    assert violation is not None
+    assert violation.rule == "delete_read"
 
 
 def test_remove_without_partition_values_may_have_been_read() -> None:
@@ -238,3 +246,15 @@ def test_remove_without_partition_values_may_have_been_read() -> None:
     violation = find_conflict(transaction, winner(RemoveFile(path="unknown")))
     assert violation is not None
     assert violation.rule == "delete_read"
+
+
+@pytest.mark.parametrize("level", [SERIALIZABLE, WRITE_SERIALIZABLE, SNAPSHOT])
+@pytest.mark.parametrize("data_change", [True, False])
+def test_a_removed_file_is_not_added_again(level: IsolationLevel, data_change: bool) -> None:
+    """A refresh of a file's statistics would bring back the rows that a concurrent delete took away."""
+    refresh = ours(add("a", data_change=False), level=level)
+    violation = find_conflict(refresh, winner(remove("a", data_change=data_change)))
+    assert violation is not None
+    assert violation.rule == "delete_read"
+    assert find_conflict(refresh, winner(remove("b", data_change=data_change))) is None
+    assert find_conflict(refresh, winner(add("a", data_change=False))) is None

@@ -176,6 +176,22 @@ def test_snapshot_with_many_commits_is_read_anew(
     assert snapshot.files.num_files == 6
 
 
+def test_a_long_log_without_checkpoints_is_not_read_again_for_each_commit(
+    store: FaultyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delta_core.transaction.transaction.MAX_COMMITS_IN_SEGMENT", 5)
+    snapshot = Snapshot.load(store, clock=clock)
+    store.listed.clear()
+    for number in range(1, 31):
+        committed = begin(store, clock, snapshot=snapshot).add(add(f"f{number}")).commit()
+        assert isinstance(committed, Committed)
+        assert committed.snapshot is not None
+        snapshot = committed.snapshot
+    assert snapshot.files.num_files == 31
+    # Each reading of the log lists it once.
+    assert len(store.listed) <= 30 // 5
+
+
 class TestIdempotency:
     KEY = SetTransaction(app_id="job", version=3)
 

@@ -1,0 +1,334 @@
+"""Many small appends of one process as few commits.
+
+Each commit costs a round trip and a version, each append a data file. Writers that append a handful of rows
+at a time pay both for every handful, and leave thousands of small files. `GroupCommit` gathers what is
+appended while the last commit is under way, and writes it as one file (or one a partition) in one version.
+Every append is still a transaction of its own: it is in the table or not, its idempotency key is in the
+commit, and whoever made it learns what became of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from delta_core.actions import AddFile, SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
+from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.dml.write import HANDLE_MAX_AGE_MS
+from delta_core.errors import ConfigurationError, DeltaError
+from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import (
+    AlreadyApplied,
+    Committed,
+    Conflict,
+    Rejected,
+    raise_for_result,
+)
+from delta_core.transaction.discard import discard_files
+from delta_core.transaction.file_actions import num_records
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.transaction import Transaction
+
+MAX_REGROUPINGS = 10
+"""How often a group is put together anew after another writer's commit got in its way."""
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Append:
+    """One caller's rows, as they were handed over."""
+
+    rows: pa.Table
+    txn: SetTransaction | None
+    outcome: Future[Committed]
+
+
+class GroupCommit:
+    """Appends to one table, from any threads, in as few commits as they allow.
+
+    One thread of its own writes and commits; while it does, further appends gather. Use it as a context:
+    the end waits for everything that was appended.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        max_appends: int = 1000,
+        max_bytes: int = 256 << 20,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+        compression: Compression = "snappy",
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Open the table, which must exist.
+
+        Args:
+            table_uri: where.
+            storage_options: for the store.
+            max_appends: of one commit.
+            max_bytes: of rows in memory that wait; `append` waits while there are more.
+            commit_properties: provenance and limits of each commit; keys belong to the appends.
+            compression: of the data files.
+            clock: where time comes from.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedTableFeatureError: the table needs a feature that is not written.
+            ConfigurationError: the properties have a key, or a limit is not above zero.
+        """
+        if commit_properties.txn is not None:
+            raise ConfigurationError("A group has no key of its own.", fix="Pass txn to append.")
+        if max_appends < 1 or max_bytes < 1:
+            raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
+        self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
+        self._known_at_ms = clock.now_ms()
+        self._snapshot = Snapshot.load(self._store, clock=clock)
+        self._snapshot.require_writable()
+        self._max_appends, self._max_bytes = max_appends, max_bytes
+        self._properties = commit_properties
+        self._compression: Compression = compression
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._waiting: list[_Append] = []
+        self._waiting_bytes = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="deltaward-group-commit", daemon=True)
+        self._thread.start()
+
+    def append(self, data: ArrowData, *, txn: SetTransaction | None = None) -> Future[Committed]:
+        """Hand rows over; returns at once unless too many wait.
+
+        Args:
+            data: as for `write_deltalake`; a reader is read whole.
+            txn: the append's idempotency key.
+
+        Returns:
+            The commit that has the rows, `AlreadyApplied` if the key was in the table before, or the error
+            with which `write_deltalake` would have failed, when it is known.
+
+        Raises:
+            ConfigurationError: the group is closed, the key is none, or the data has no Arrow interface.
+        """
+        CommitProperties(txn=txn)  # refuses what is no key
+        rows = as_rows(data)
+        table = rows if isinstance(rows, pa.Table) else rows.read_all()
+        append = _Append(rows=table, txn=txn, outcome=Future())
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._waiting_bytes <= self._max_bytes)
+            if self._closed:
+                raise ConfigurationError("The group is closed.", fix="Append before the context ends.")
+            self._waiting.append(append)
+            self._waiting_bytes += table.nbytes
+            self._changed.notify_all()
+        return append.outcome
+
+    def close(self) -> None:
+        """Commit what waits, and end. May be called again."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        """The group itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """As `close`."""
+        self.close()
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._waiting)
+                group = self._next_group()
+                ended = self._closed and not group and not self._waiting
+                self._changed.notify_all()
+            if ended:
+                return
+            try:
+                self._commit(group)
+            except BaseException as error:
+                # Whatever it is, nobody may wait for ever.
+                _fail(group, error)
+
+    def _next_group(self) -> list[_Append]:
+        """What goes into the next commit, oldest first: of one application only the first key."""
+        group: list[_Append] = []
+        later: list[_Append] = []
+        applications: set[str] = set()
+        for append in self._waiting:
+            taken = append.txn is not None and append.txn.app_id in applications
+            if append.txn is not None:
+                applications.add(append.txn.app_id)
+            if taken or len(group) >= self._max_appends:
+                later.append(append)
+            elif append.outcome.set_running_or_notify_cancel():
+                group.append(append)
+        self._waiting = later
+        self._waiting_bytes = sum(append.rows.nbytes for append in later)
+        return group
+
+    def _commit(self, group: Sequence[_Append]) -> None:
+        if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
+            self._refresh()
+        for _ in range(MAX_REGROUPINGS):
+            group, rows = self._checked(group)
+            if rows is None:
+                return
+            adds = self._write(rows)
+            try:
+                transaction = self._staged(group, adds).prepare()
+            except DeltaError as error:
+                discard_files(self._store, adds, Rejected(error=error))
+                raise
+            result = commit_and_checkpoint(transaction)
+            if isinstance(result, Committed):
+                # First of all: what follows may fail, and the commit stands.
+                for append in group:
+                    _tell(append, result)
+                self._follow(result)
+                return
+            discard_files(self._store, adds, result)
+            if not isinstance(result, Conflict):
+                # The next group looks anew; a failure to look now would hide what became of this one.
+                self._known_at_ms = 0
+                break
+            self._refresh()
+            # Another writer changed the table, or has one of the keys: those it concerns are told apart.
+        raise_for_result(result)
+
+    def _follow(self, result: Committed) -> None:
+        if result.snapshot is None:
+            self._known_at_ms = 0
+        else:
+            self._snapshot, self._known_at_ms = result.snapshot, result.snapshot.known_at_ms
+
+    def _refresh(self) -> None:
+        # A look that fails says nothing of how new the old snapshot is.
+        self._snapshot = self._snapshot.refresh()
+        self._known_at_ms = self._snapshot.known_at_ms
+
+    def _checked(self, group: Sequence[_Append]) -> tuple[list[_Append], pa.Table | None]:
+        """The appends that are still to be made, and all their rows; the others are told."""
+        waiting = []
+        for append in group:
+            found = already_applied(self._snapshot, append.txn)
+            if found is None:
+                waiting.append(append)
+                continue
+            _tell(
+                append,
+                AlreadyApplied(
+                    version=self._snapshot.version, attempts=0, snapshot=self._snapshot, transaction=found
+                ),
+            )
+        if len({append.rows.schema for append in waiting}) == 1:
+            try:
+                return waiting, self._fitted(pa.concat_tables([append.rows for append in waiting]))
+            except DeltaError:
+                pass  # One of them does not fit; which one, is found out below.
+        kept, tables = [], []
+        for append in waiting:
+            try:
+                tables.append(self._fitted(append.rows))
+            except Exception as error:
+                _tell(append, error)
+            else:
+                kept.append(append)
+        return kept, pa.concat_tables(tables) if tables else None
+
+    def _fitted(self, rows: pa.Table) -> pa.Table:
+        change = plan_table_change(
+            self._snapshot,
+            data_schema=from_arrow(rows.schema),
+            definition=TableDefinition(),
+            now_ms=self._clock.now_ms(),
+        )
+        return checked_rows(
+            rows,
+            schema=change.schema,
+            partition_columns=change.partition_columns,
+            configuration=change.configuration,
+            predicate=None,
+        )
+
+    def _write(self, rows: pa.Table) -> list[AddFile]:
+        snapshot = self._snapshot
+        return write_data_files(
+            self._store,
+            rows,
+            schema=snapshot.schema,
+            partition_columns=tuple(snapshot.partition_columns),
+            properties=snapshot.properties,
+            target_file_size_bytes=snapshot.properties.target_file_size_bytes,
+            compression=self._compression,
+            clock=self._clock,
+        )
+
+    def _staged(self, group: Sequence[_Append], adds: Sequence[AddFile]) -> Transaction:
+        transaction = Transaction.begin(
+            self._snapshot,
+            operation="WRITE",
+            operation_parameters={
+                "mode": "Append",
+                "partitionBy": list(self._snapshot.partition_columns),
+                "groupedAppends": len(group),
+            },
+            properties=self._properties,
+            clock=self._clock,
+            known_at_ms=self._known_at_ms,
+        )
+        now_ms = self._clock.now_ms()
+        keys = [append.txn for append in group if append.txn is not None]
+        transaction.add(*(replace(key, last_updated_ms=key.last_updated_ms or now_ms) for key in keys), *adds)
+        transaction.set_metrics(
+            {
+                "numFiles": len(adds),
+                "numOutputBytes": sum(add.size_bytes for add in adds),
+                "numOutputRows": sum(num_records(add) or 0 for add in adds),
+            }
+        )
+        return transaction
+
+
+def _tell(append: _Append, news: Committed | BaseException) -> None:
+    """Hand over what became of an append, whatever its callbacks make of it: the others must be told, too."""
+    try:
+        if isinstance(news, BaseException):
+            append.outcome.set_exception(news)
+        else:
+            append.outcome.set_result(news)
+    except BaseException:
+        _log.exception("a callback of an append failed")
+
+
+def _fail(group: Sequence[_Append], error: BaseException) -> None:
+    for append in group:
+        if not append.outcome.done():
+            _tell(append, error)

@@ -1,0 +1,208 @@
+"""Many appends, few commits; each append learns what became of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable as PeerTable
+
+from delta_core import DeltaTable, GroupCommit, write_deltalake
+from delta_core.actions import SetTransaction
+from delta_core.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    ConstraintViolationError,
+    SchemaMismatchError,
+)
+from delta_core.storage.local import LocalLogStore
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.commit_properties import CommitProperties
+from tests.support.faulty_store import FaultyStore, PutFault
+
+KEY = CommitProperties(txn=SetTransaction(app_id="a", version=1))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    write_deltalake(path, rows(0), partition_by=["part"])
+    return path
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "part": [f"p{number % 2}" for number in ids]})
+
+
+def ids(table: Path) -> list[int]:
+    return sorted(PeerTable(str(table)).to_pyarrow_table()["id"].to_pylist())
+
+
+def commit(table: Path, version: int) -> list[dict[str, dict[str, object]]]:
+    text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+class Gate:
+    """Holds the first group back until all appends are handed over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, calls: int = 1) -> None:
+        self.opened = threading.Event()
+        self.entered = threading.Event()
+        self.left = calls
+        original = GroupCommit._commit
+
+        def held(group: GroupCommit, appends: object) -> None:
+            if self.left:
+                self.left -= 1
+                self.entered.set()
+                self.opened.wait(20)
+            original(group, appends)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(GroupCommit, "_commit", held)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    gate = Gate(monkeypatch)
+    yield gate
+    gate.opened.set()
+
+
+def test_appends_that_wait_for_a_commit_share_the_next(table: Path, gate: Gate) -> None:
+    with GroupCommit(table) as group:
+        outcomes = [group.append(rows(1))]
+        assert gate.entered.wait(20)
+        outcomes += [group.append(rows(number)) for number in range(2, 101)]
+        gate.opened.set()
+        versions = Counter(outcome.result(20).version for outcome in outcomes)
+    assert versions == {1: 1, 2: 99}
+    assert ids(table) == list(range(101))
+    grouped = commit(table, 2)
+    assert grouped[0]["commitInfo"]["operationParameters"]["groupedAppends"] == str(versions[2])  # type: ignore[index]
+    assert sum("add" in action for action in grouped) == 2
+    assert grouped[0]["commitInfo"]["isBlindAppend"] is True
+
+
+def test_every_append_keeps_its_key_and_counts_once(table: Path, gate: Gate) -> None:
+    with GroupCommit(table) as group:
+        first = group.append(rows(1), txn=SetTransaction(app_id="a", version=1))
+        second = group.append(rows(2), txn=SetTransaction(app_id="b", version=7))
+        again = group.append(rows(1), txn=SetTransaction(app_id="a", version=1))
+        later = group.append(rows(3), txn=SetTransaction(app_id="a", version=2))
+        gate.opened.set()
+        assert not first.result(20).already_applied
+        assert not second.result(20).already_applied
+        assert again.result(20).already_applied
+        assert not later.result(20).already_applied
+    assert ids(table) == [0, 1, 2, 3]
+    keys = DeltaTable(table).transactions()
+    assert {name: key.version for name, key in keys.items()} == {"a": 2, "b": 7}
+    with GroupCommit(table) as group:
+        assert group.append(rows(9), txn=SetTransaction(app_id="b", version=6)).result(20).already_applied
+
+
+def test_rows_that_do_not_fit_fail_alone(table: Path, gate: Gate) -> None:
+    DeltaTable(table).alter.add_constraint({"small": "id < 1000"})
+    with GroupCommit(table) as group:
+        group.append(rows(1))
+        wrong_type = group.append(pa.table({"id": ["x"], "part": ["p0"]}))
+        too_large = group.append(rows(5000))
+        good = group.append(rows(2))
+        gate.opened.set()
+        with pytest.raises(SchemaMismatchError):
+            wrong_type.result(20)
+        with pytest.raises(ConstraintViolationError):
+            too_large.result(20)
+        assert good.result(20).version
+    assert ids(table) == [0, 1, 2]
+
+
+def test_another_writer_s_key_is_found_and_its_rows_are_not_doubled(table: Path, gate: Gate) -> None:
+    with GroupCommit(table) as group:
+        held = group.append(rows(1), txn=KEY.txn)
+        other = group.append(rows(2))
+        write_deltalake(table, rows(1), mode="append", commit_properties=KEY)
+        gate.opened.set()
+        assert held.result(20).already_applied
+        assert not other.result(20).already_applied
+    assert ids(table) == [0, 1, 2]
+
+
+def test_a_changed_schema_is_followed(table: Path, gate: Gate) -> None:
+    with GroupCommit(table) as group:
+        held = group.append(rows(1))
+        write_deltalake(
+            table, rows(2).append_column("more", pa.array([1])), mode="append", schema_mode="merge"
+        )
+        gate.opened.set()
+        assert held.result(20).version == 2
+    assert ids(table) == [0, 1, 2]
+
+
+def test_an_unknown_outcome_is_told_to_all_and_files_are_kept(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty = FaultyStore(LocalLogStore(table))
+
+    def open_faulty(*args: object, **options: object) -> LogStore:
+        return faulty  # type: ignore[return-value]
+
+    monkeypatch.setattr("delta_core.dml.group_commit.open_store", open_faulty)
+    gate = Gate(monkeypatch)
+    properties = CommitProperties(deadline_seconds=0.0)
+    with GroupCommit(table, commit_properties=properties) as group:
+        outcomes = [group.append(rows(number)) for number in (1, 2)]
+        faulty.puts = [PutFault.DROP_REQUEST] * 20
+        gate.opened.set()
+        for outcome in outcomes:
+            with pytest.raises(CommitStateUnknownError):
+                outcome.result(20)
+        faulty.puts = []
+        assert group.append(rows(3)).result(20).version == 1
+    assert faulty.deleted == []
+    assert ids(table) == [0, 3]
+
+
+def test_a_cancelled_append_is_left_out_and_others_go_on(table: Path, gate: Gate) -> None:
+    with GroupCommit(table) as group:
+        group.append(rows(1))
+        assert gate.entered.wait(20)
+        cancelled = group.append(rows(2))
+        assert cancelled.cancel()
+        gate.opened.set()
+        # A group of none but cancelled appends is not the end.
+        assert group.append(rows(3)).result(20).version
+    assert ids(table) == [0, 1, 3]
+
+
+def test_a_closed_group_takes_nothing(table: Path) -> None:
+    group = GroupCommit(table)
+    group.close()
+    group.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        group.append(rows(1))
+    with pytest.raises(ConfigurationError, match="key"):
+        GroupCommit(table, commit_properties=KEY)
+    with pytest.raises(ConfigurationError, match="above zero"):
+        GroupCommit(table, max_appends=0)
+
+
+def test_waiting_rows_are_bounded(table: Path, gate: Gate) -> None:
+    with GroupCommit(table, max_bytes=1) as group:
+        group.append(rows(1))
+        assert gate.entered.wait(20)
+        waiting = [group.append(rows(2))]
+        thread = threading.Thread(target=lambda: waiting.append(group.append(rows(3))))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        gate.opened.set()
+        thread.join(20)
+        assert [outcome.result(20).version for outcome in waiting] == [2, 3]
+    assert ids(table) == [0, 1, 2, 3]

@@ -1,0 +1,97 @@
+"""A resolver settles what the rules forbid, winner by winner; without it, or its word, conflicts stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from delta_core.actions import Action, AddFile, RemoveFile
+from delta_core.errors import CommitError
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
+from delta_core.transaction.conflict_checker import RuleViolation
+from delta_core.transaction.transaction import Transaction
+from delta_core.transaction.winning_commit import WinningCommit
+from tests.support.log_builder import LogBuilder, add, remove
+
+
+class TakesOver:
+    """Removes what the winner made of the file, in place of the file."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def resolve(
+        self, violation: RuleViolation, winner: WinningCommit, actions: Sequence[Action]
+    ) -> Sequence[Action] | None:
+        self.asked.append((violation.rule, winner.version))
+        if not winner.adds:
+            return None
+        kept = [action for action in actions if not isinstance(action, RemoveFile)]
+        return [*kept, *(remove(made.path, partition_values=made.partition_values) for made in winner.adds)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogBuilder:
+    return LogBuilder(tmp_path).create(add("f0"))
+
+
+def _commit(log: LogBuilder, snapshot: Snapshot, resolver: TakesOver | None) -> CommitResult:
+    transaction = Transaction.begin(snapshot, operation="DELETE", clock=log.clock, resolver=resolver)
+    return transaction.add(remove("f0", partition_values={"p": "1"}), add("g0")).commit()
+
+
+def _paths(log: LogBuilder) -> set[str]:
+    files = Snapshot.load(log.store, clock=log.clock).files
+    return set(files.to_table(columns=["path"]).column("path").to_pylist())
+
+
+def test_what_it_gives_is_committed_after_each_winner(log: LogBuilder) -> None:
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"))
+    log.commit(remove("f1"), add("f2"))
+    resolver = TakesOver()
+
+    result = _commit(log, snapshot, resolver)
+
+    assert isinstance(result, Committed)
+    assert result.version == 3
+    # The second winner was held against what the first one had made of the transaction.
+    assert resolver.asked == [("delete_delete", 1), ("delete_delete", 2)]
+    assert _paths(log) == {"g0"}
+
+
+def test_without_its_word_the_conflict_stands(log: LogBuilder) -> None:
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"))
+    resolver = TakesOver()
+
+    result = _commit(log, snapshot, resolver)
+
+    assert isinstance(result, Conflict)
+    assert (result.rule, result.winner) == ("delete_delete", 1)
+    assert resolver.asked == [("delete_delete", 1)]
+    assert _paths(log) == set()
+
+
+def test_without_a_resolver_the_conflict_stands(log: LogBuilder) -> None:
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"))
+    assert isinstance(_commit(log, snapshot, None), Conflict)
+    assert _paths(log) == {"f1"}
+
+
+def test_contradictions_that_it_gives_are_not_committed(log: LogBuilder) -> None:
+    class Doubles(TakesOver):
+        def resolve(
+            self, violation: RuleViolation, winner: WinningCommit, actions: Sequence[Action]
+        ) -> Sequence[Action] | None:
+            return [*actions, *(action for action in actions if isinstance(action, AddFile))]
+
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"))
+    with pytest.raises(CommitError, match="same file twice"):
+        _commit(log, snapshot, Doubles())
+    assert _paths(log) == {"f1"}
