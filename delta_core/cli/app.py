@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from delta_core.cli import job_commands, log_commands
+from delta_core.cli import conformance_command, job_commands, log_commands
 from delta_core.cli.command_group import CommandGroup
 from delta_core.version import VERSION
 
@@ -48,6 +48,7 @@ for _command in (
     log_commands.audit,
     log_commands.contract,
     job_commands.run,
+    conformance_command.store_conformance,
 ):
     app.command()(_command)
 

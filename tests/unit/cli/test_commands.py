@@ -183,7 +183,7 @@ def test_the_example_of_a_spec_runs(table: str, tmp_path: Path) -> None:
         (("describe", "/no/such/table"), 1, "no Delta table"),
         (("history", "/no/such/table"), 1, "no Delta table"),
         (("audit", "/no/such/table"), 1, "no Delta table"),
-        (("describe", "s3://bucket/t"), 2, "s3"),
+        (("describe", "ftp://bucket/t"), 2, "ftp"),
         (("optimize", "TABLE", "--where", "id >"), 2, "not valid Spark SQL"),
         (("optimize", "TABLE", "--target-size", "huge"), 2, "not a size"),
         (("restore", "TABLE", "--version", "99"), 1, "99"),

@@ -1,0 +1,90 @@
+"""The command that certifies a store: `store-conformance`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from delta_core.cli.console import FAILED, print_json, print_line, print_note
+from delta_core.cli.options import AsJson, Quiet
+from delta_core.conformance.check import CheckResult, Status
+from delta_core.conformance.option_text import ENVIRONMENT_VARIABLE, options_from_file, options_from_text
+from delta_core.conformance.report import ConformanceReport, clean_up_lines
+from delta_core.conformance.suite import DEFAULT_WRITERS, MAX_SECONDS, MOST_WRITERS, certify
+from delta_core.errors import ConfigurationError
+
+_WORDS = {Status.PASSED: "ok", Status.FAILED: "FAILED", Status.LIMITED: "limited", Status.NOT_RUN: "not run"}
+
+
+def store_conformance(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where tables would be.")],
+    options: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON object with storage options, which may hold secrets."),
+    ] = None,
+    writers: Annotated[
+        int, typer.Option(help="How many processes race and commit.", min=2, max=MOST_WRITERS)
+    ] = DEFAULT_WRITERS,
+    max_seconds: Annotated[
+        float, typer.Option(help="When to stop, cleaning up included.", min=20)
+    ] = MAX_SECONDS,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report there: .md or .json.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check that a store is safe for concurrent writers. The exit code is 1 when it is not.
+
+    It writes below a fresh prefix of its own under URL, deletes that at the end, and touches nothing else.
+    Storage options come from --options, or from the variable DELTAWARD_STORAGE_OPTIONS as name=value pairs;
+    without either, credentials are found where the store's own tools find them.
+    """
+    if report is not None and report.suffix not in (".md", ".json"):
+        raise ConfigurationError(
+            "The report can be written as Markdown or as JSON.", fix="Name a file that ends in .md or .json."
+        )
+    given = (
+        options_from_file(options) if options else options_from_text(os.environ.get(ENVIRONMENT_VARIABLE, ""))
+    )
+    found = certify(
+        url,
+        given,
+        writers=writers,
+        max_seconds=max_seconds,
+        on_result=(lambda result: None) if quiet else _progress,
+    )
+    if report is not None:
+        text = (
+            json.dumps(found.to_json(), indent=2) + "\n" if report.suffix == ".json" else found.to_markdown()
+        )
+        report.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+    if not found.certified:
+        raise typer.Exit(FAILED)
+
+
+def _progress(result: CheckResult) -> None:
+    print_note(f"{_WORDS[result.status]:>8}  {result.title}: {result.detail or result.problem}")
+
+
+def _print(report: ConformanceReport) -> None:
+    for result in report.results:
+        if result.problem:
+            print_line("")
+            print_line(f"{result.title}: {_WORDS[result.status]}")
+            print_line(f"  problem: {result.problem}")
+            print_line(f"  cause:   {result.cause}")
+            print_line(f"  fix:     {result.fix}")
+    print_line("")
+    for line in clean_up_lines(report):
+        print_line(line)
+    print_line(f"{report.seconds:.0f} s")
+    print_line(report.verdict)

@@ -1,0 +1,156 @@
+"""The checks of a run, in their order: what each means, why a store fails it, and what to do then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from delta_core.conformance import objects, processes
+from delta_core.conformance.check import Check, Context
+from delta_core.conformance.contract import CONTRACT
+from delta_core.conformance.expectations import require
+from delta_core.errors import DeltaError, StoreContractError
+from delta_core.storage.log_store import LogStore
+
+_NEEDS_DELETE: Final = frozenset({"delete_removes"})
+
+
+def _contract(context: Context) -> str:
+    """The suite that `delta_core.testing` has, each guarantee in a directory of its own."""
+    broken: list[str] = []
+    run = [name for name in CONTRACT if context.may_delete or name not in _NEEDS_DELETE]
+    for name in run:
+        try:
+            _one(CONTRACT[name], context.place.store(f"contract/{name}"))
+        except DeltaError as error:
+            broken.append(f"{name}: {error}")
+    require(not broken, f"{len(broken)} of {len(run)} guarantees do not hold. {' '.join(broken)}")
+    return f"{len(run)} guarantees of the store's interface"
+
+
+def _one(guarantee: Callable[[LogStore], None], store: LogStore) -> None:
+    try:
+        guarantee(store)
+    except (AssertionError, ValueError, OSError) as error:
+        raise StoreContractError(f"{type(error).__name__}: {error}") from error
+
+
+_PROXY: Final = "Ask the store itself: no cache, gateway or proxy may answer in its place."
+
+ACCESS: Final = Check(
+    name="access",
+    title="Objects are written, read and listed",
+    run=objects.access,
+    cause="The address, the credentials or their permissions are not right.",
+    fix="Check the URI and the storage options; a writer needs to list, get and put.",
+    decides_writers=True,
+)
+
+PRECONDITIONS: Final = Check(
+    name="preconditions",
+    title="A name is created once",
+    run=objects.preconditions,
+    cause="The store ignores the precondition of create-only writes.",
+    fix="Use a store that honours If-None-Match, or S3 with DynamoDB: AWS_S3_LOCKING_PROVIDER=dynamodb.",
+    decides_writers=True,
+)
+
+CHECKS: Final = (
+    Check(
+        name="contract",
+        title="The interface keeps its contract",
+        run=_contract,
+        cause="The store, or the client that speaks to it, answers otherwise than the interface says.",
+        fix="Report it with the text above; delta_core.testing has the same as a pytest suite.",
+        seconds=30.0,
+    ),
+    Check(
+        name="delete",
+        title="Objects are deleted",
+        run=objects.deleting,
+        cause="Deleted objects are still answered.",
+        fix=_PROXY,
+        deletes=True,
+    ),
+    Check(
+        name="ranges",
+        title="Parts of an object are read",
+        run=objects.ranges,
+        cause="Ranges of a request are not honoured.",
+        fix=_PROXY,
+    ),
+    Check(
+        name="names",
+        title="Names with any sign are kept",
+        run=objects.odd_names,
+        cause="Names are encoded differently when they are written, listed and read.",
+        fix="Partition values with such signs cannot be used there.",
+        seconds=15.0,
+    ),
+    Check(
+        name="large-commit",
+        title="A large object is created once",
+        run=objects.large_commit,
+        cause="Large create-only writes are split, cut off, or lose their precondition.",
+        fix="Raise the limit of the request's size in front of the store.",
+        seconds=20.0,
+        decides_writers=True,
+    ),
+    Check(
+        name="listing",
+        title="Listings are whole and current",
+        run=objects.listing,
+        cause="Pages of a listing overlap, leave out names or are out of order.",
+        fix=_PROXY,
+        seconds=25.0,
+        decides_writers=True,
+    ),
+    Check(
+        name="unclear-writes",
+        title="A write without an answer is settled by reading back",
+        run=objects.timeouts,
+        cause="A write that was given up on landed in part, or changed what had been read.",
+        fix=_PROXY,
+        seconds=20.0,
+        decides_writers=True,
+    ),
+    Check(
+        name="race",
+        title="One of racing writers wins",
+        run=processes.create_only_race,
+        cause="The store looks whether the name is free and then writes, instead of both in one step.",
+        fix="Do not let several writers commit there, or decide commits in DynamoDB.",
+        seconds=25.0,
+        decides_writers=True,
+        with_workers=True,
+    ),
+    Check(
+        name="forward-probes",
+        title="A new version is seen at once",
+        run=processes.forward_probes,
+        cause="That a name was missing is remembered somewhere on the way.",
+        fix=_PROXY,
+        decides_writers=True,
+        with_workers=True,
+    ),
+    Check(
+        name="killed-writers",
+        title="A killed writer leaves a whole object or nothing",
+        run=processes.killed_writers,
+        cause="Objects appear before they are complete.",
+        fix="Use another way to the same store: this one shows pieces of commits.",
+        seconds=20.0,
+        decides_writers=True,
+    ),
+    Check(
+        name="commits",
+        title="Every commit is in exactly one version",
+        run=processes.concurrent_commits,
+        cause="Commits overwrite each other or get lost.",
+        fix="Do not let several writers commit there; report the text above.",
+        seconds=40.0,
+        decides_writers=True,
+        with_workers=True,
+    ),
+)
+"""What is run once there is access and names are created once."""

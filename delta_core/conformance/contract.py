@@ -1,0 +1,186 @@
+"""The guarantees of `delta_core.storage.log_store.LogStore`, one function each, on an empty store.
+
+A function returns when its guarantee holds and raises StoreContractError when it does not; an error of the
+store itself is passed on. `delta_core.testing` makes a pytest suite of them, `suite` a run against a URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.conformance.expectations import require, require_raises, require_same
+from delta_core.errors import ObjectExistsError, ObjectNotFoundError, PathEscapeError, StorageError
+from delta_core.storage.log_store import LogStore
+
+CLIMBING_PATHS = ("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/\0")
+"""What no call takes for a path."""
+
+
+def what_was_put_is_read(store: LogStore) -> None:
+    """Content, size, path and a plausible time."""
+    store.put("a/b.bin", b"\0\xff one")
+    require_same(store.read("a/b.bin"), b"\0\xff one", "the content")
+    info = store.head("a/b.bin")
+    require_same((info.path, info.size_bytes), ("a/b.bin", 6), "path and size of an object")
+    require(info.modified_ms > 1_000_000_000_000, f"an object was written at {info.modified_ms} ms")
+
+
+def put_replaces(store: LogStore) -> None:
+    """The second content stands, whole."""
+    store.put("x", b"long content")
+    store.put("x", b"short")
+    require_same(store.read("x"), b"short", "an object that was replaced")
+
+
+def put_if_absent_creates_once(store: LogStore) -> None:
+    """The second creator is told, and changes nothing."""
+    store.put_if_absent("_delta_log/0.json", b"first")
+    again = partial(store.put_if_absent, "_delta_log/0.json", b"second")
+    require_raises(ObjectExistsError, again, "creating an object a second time")
+    require_same(store.read("_delta_log/0.json"), b"first", "an object that was created twice")
+
+
+def missing_object(store: LogStore) -> None:
+    """Every way of reading says that it is not there."""
+    for ask in (store.read, store.head, store.open_input, store.open_whole):
+        require_raises(ObjectNotFoundError, partial(ask, "missing/too"), f"{ask.__name__} of what is missing")
+        require_raises(ObjectNotFoundError, partial(ask, "missing"), f"{ask.__name__} of what is missing")
+
+
+def a_directory_is_no_object(store: LogStore) -> None:
+    """What lies below a name does not make it an object."""
+    store.put("d/x", b"1")
+    for ask in (store.head, store.open_input, store.open_whole):
+        require_raises(ObjectNotFoundError, partial(ask, "d"), f"{ask.__name__} of a directory")
+
+
+def an_object_is_opened_whole(store: LogStore) -> None:
+    """A reader that knows its size and seeks."""
+    store.put("d/x", b"0123456789")
+    with store.open_whole("d/x") as source:
+        require_same(source.size(), 10, "the size")
+        source.seek(7)
+        require_same(source.read(), b"789", "the end of an object")
+
+
+def delete_removes(store: LogStore) -> None:
+    """Also what is not there."""
+    store.put("d/x", b"1")
+    store.delete("d/x")
+    store.delete("d/x")
+    store.delete("no/such/thing")
+    require_raises(ObjectNotFoundError, partial(store.read, "d/x"), "reading what was deleted")
+
+
+def listing_is_sorted_flat_and_starts_after(store: LogStore) -> None:
+    """Names only of the directory itself, in order, from a name on."""
+    for name in ("b", "a", "c", "sub/d", "a.b"):
+        store.put(f"l/{name}", b"")
+    for after, wanted in (
+        (None, ["l/a", "l/a.b", "l/b", "l/c"]),
+        ("a", ["l/a.b", "l/b", "l/c"]),
+        ("aa", ["l/b", "l/c"]),
+    ):
+        found = [info.path for info in store.list_directory("l", start_after=after)]
+        require_same(found, wanted, f"the listing after {after!r}")
+    require_same(store.list_directory("nothing"), [], "the listing of a missing directory")
+
+
+def root_listing(store: LogStore) -> None:
+    """The root is a directory."""
+    store.put("top", b"123")
+    found = [(info.path, info.size_bytes) for info in store.list_directory("")]
+    require_same(found, [("top", 3)], "the listing of the root")
+
+
+def walk_finds_everything(store: LogStore) -> None:
+    """At any depth, with blanks, letters of all alphabets and percent signs."""
+    names = {"x", "p=1/a", "p=1/q=2/b", "_delta_log/0.json", "sp ace/ü%20.bin"}
+    for name in names:
+        store.put(name, b"1")
+    require_same({info.path for info in store.walk()}, names, "a walk from the root")
+    require_same({info.path for info in store.walk("p=1")}, {"p=1/a", "p=1/q=2/b"}, "a walk from below")
+    require_same(list(store.walk("absent")), [], "a walk of a missing directory")
+
+
+def output_appears_when_the_context_ends(store: LogStore) -> None:
+    """Not before."""
+    with store.open_output("data/part.bin") as sink:
+        sink.write(b"abc")
+        require_same(store.list_directory("data"), [], "the listing while an object is written")
+    require_same(store.read("data/part.bin"), b"abc", "what was written")
+
+
+def failed_output_leaves_nothing(store: LogStore) -> None:
+    """Neither the object nor a piece of it."""
+    failure = StorageError("the writer gave up")
+    try:
+        with store.open_output("data/part.bin") as sink:
+            sink.write(b"abc")
+            raise failure
+    except StorageError as error:
+        require(error is failure, f"a writer's own error came back as {error!r}")
+    require_same([info.path for info in store.walk()], [], "what a failed writer left")
+
+
+def parquet_through_input_and_output(store: LogStore) -> None:
+    """Arrow reads back what it wrote."""
+    table = pa.table({"x": list(range(1000))})
+    with store.open_output("t.parquet") as sink:
+        pq.write_table(table, sink)
+    with store.open_input("t.parquet") as source:
+        require(bool(pq.read_table(source).equals(table)), "a Parquet file came back changed")
+
+
+def paths_stay_below_the_root(store: LogStore) -> None:
+    """No call takes a path that climbs."""
+    for path in CLIMBING_PATHS:
+        calls: list[Callable[[], object]] = [
+            *(partial(ask, path) for ask in (store.read, store.head, store.delete, store.open_input)),
+            partial(store.put_if_absent, path, b""),
+            partial(store.put, path, b""),
+        ]
+        for call in calls:
+            require_raises(PathEscapeError, call, f"a call for {path!r}")
+
+
+def persist_takes_what_is_there_and_names_what_is_not(store: LogStore) -> None:
+    """A missing object is an error before a commit names it."""
+    store.put("a/b/x", b"1")
+    store.put("y", b"2")
+    store.persist(["a/b/x", "y"])
+    require_same(store.read("a/b/x"), b"1", "what was made durable")
+    require_raises(ObjectNotFoundError, partial(store.persist, ["a/b/gone"]), "persisting what is gone")
+
+
+def uri_has_no_trailing_slash(store: LogStore) -> None:
+    """One spelling."""
+    require("://" in store.uri and not store.uri.endswith("/"), f"the URI {store.uri!r} is not canonical")
+
+
+CONTRACT: Mapping[str, Callable[[LogStore], None]] = {
+    check.__name__: check
+    for check in (
+        what_was_put_is_read,
+        put_replaces,
+        put_if_absent_creates_once,
+        missing_object,
+        a_directory_is_no_object,
+        an_object_is_opened_whole,
+        delete_removes,
+        listing_is_sorted_flat_and_starts_after,
+        root_listing,
+        walk_finds_everything,
+        output_appears_when_the_context_ends,
+        failed_output_leaves_nothing,
+        parquet_through_input_and_output,
+        paths_stay_below_the_root,
+        persist_takes_what_is_there_and_names_what_is_not,
+        uri_has_no_trailing_slash,
+    )
+}
+"""Every guarantee that one process alone can see, by name."""

@@ -1,0 +1,58 @@
+"""Storage options as users hand them to a program: pairs in the environment, or a file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from delta_core.errors import ConfigurationError
+
+ENVIRONMENT_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
+"""Pairs `name=value` with blanks between them, or the path of a JSON file."""
+
+
+def options_from_text(text: str) -> dict[str, str]:
+    """The options of `name=value name=value`, quoted as in a shell, or of a JSON file that is named.
+
+    Raises:
+        ConfigurationError: it is neither. No part of the text that may be a value is repeated.
+    """
+    stripped = text.strip()
+    if not stripped:
+        return {}
+    if "=" not in stripped or stripped.endswith(".json"):
+        return options_from_file(Path(stripped))
+    try:
+        words = shlex.split(stripped)
+    except ValueError as error:
+        raise ConfigurationError("The storage options end inside a quotation.", fix=_FIX) from error
+    pairs = [word.partition("=") for word in words]
+    if any(not name or not sign for name, sign, _ in pairs):
+        raise ConfigurationError("A storage option has no name or no value.", fix=_FIX)
+    return {name: value for name, _, value in pairs}
+
+
+def options_from_file(path: Path) -> dict[str, str]:
+    """The options of a file with one JSON object of texts.
+
+    Raises:
+        ConfigurationError: there is no such file, or it holds something else. No value is repeated.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(
+            "The file with storage options cannot be read.", cause=error.strerror or "", fix=_FIX
+        ) from error
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ConfigurationError(
+            "The file with storage options holds no JSON object of texts.",
+            fix='Write, for example, {"AWS_REGION": "eu-central-1"}.',
+        )
+    return found
+
+
+_FIX = "Write name=value pairs with blanks between them, or the path of a JSON file."
