@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "waived without leave": {"conf": {"waive_approval": True}},
     "waived": {"conf": {"waive_approval": True}, "waive": "true"},
     "approved": {"option": "Approve", "user": "ann"},
+    "approved at once": {"option": "Approve", "user": "ann", "hurry": True},
 }
 
 
@@ -95,6 +96,13 @@ def test_an_approved_rollback_is_carried_out_in_the_approvers_name(seen: dict[st
     assert ids(run["table"]) == [1, 2]
     (latest,) = PeerTable(str(run["table"])).history(1)
     assert json.loads(latest["userMetadata"])["approver"] == "ann"
+
+
+def test_an_answer_before_the_task_has_ended_counts_once(seen: dict[str, Any]) -> None:
+    run = seen["approved at once"]
+    assert (run["state"], states(run)) == ("success", ["success"] * 6)
+    assert [asked["status"] for asked in run["asked"]] == [200]
+    assert ids(run["table"]) == [1, 2]
 
 
 def test_the_question_holds_the_exact_difference(seen: dict[str, Any]) -> None:

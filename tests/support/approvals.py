@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from demo.inprocess_worker import resume_answered
+
 NOBODY = "nobody"
 """As the option: let the time for an answer run out."""
 
@@ -80,6 +82,8 @@ def _answer_all(
     while not ended.wait(0.2):
         with Session() as session:
             for task in session.scalars(query).all():
+                if resume_answered(task, session):
+                    continue
                 detail = task.hitl_detail
                 question = {"subject": detail.subject, "body": detail.body, "defaults": detail.defaults}
                 seconds = (task.trigger_timeout - dt.datetime.now(dt.UTC)).total_seconds()

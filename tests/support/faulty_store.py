@@ -64,6 +64,10 @@ class FaultyStore:
     def consistent_listing(self) -> bool:
         return self.inner.consistent_listing
 
+    @property
+    def remote(self) -> bool:
+        return self.inner.remote
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._land_late_write()
         if self.before_put is not None:
@@ -116,6 +120,9 @@ class FaultyStore:
 
     def open_input(self, path: str) -> pa.NativeFile:
         return self.inner.open_input(path)
+
+    def open_whole(self, path: str) -> pa.NativeFile:
+        return self.inner.open_whole(path)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         return self.inner.open_output(path)

@@ -16,7 +16,7 @@ TEXTS = (
     "50% off",
     "x=y",
     "ü ß ✓",
-    "it''s",
+    r"it\'s",
     "B:c#d?",
     "null",
     "long " * 9,

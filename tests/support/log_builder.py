@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from delta_core.actions import Action, AddFile, Metadata, Protocol, RemoveFile
-from delta_core.actions.json_codec import encode_commit
+from delta_core.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from delta_core.actions.json_codec import action_to_json, encode_commit
 from delta_core.clock import ManualClock
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 
 DAY_MS = 86_400_000
@@ -64,9 +65,9 @@ class LogBuilder:
         return self.root / "_delta_log"
 
     def commit(self, *actions: Action, version: int | None = None, time_ms: int | None = None) -> int:
-        """Write the next commit (or any)."""
+        """Write the next commit (or any); one without actions has an empty `commitInfo`."""
         number = self.next_version if version is None else version
-        self.raw(f"{number:020d}.json", encode_commit(actions))
+        self.raw(f"{number:020d}.json", encode_commit(actions or [CommitInfo()]))
         at = NOW_MS + number * 1000 if time_ms is None else time_ms
         os.utime(self.log / f"{number:020d}.json", ns=(at * 10**6, at * 10**6))
         self.next_version = number + 1
@@ -88,6 +89,36 @@ class LogBuilder:
         self.log.mkdir(parents=True, exist_ok=True)
         (self.log / name).write_bytes(data)
         return self.log / name
+
+    def checksum(self, snapshot: Snapshot, **changes: Any) -> Path:
+        """Write the checksum of a version, right but for the changes."""
+        fields = {
+            "tableSizeBytes": snapshot.files.total_bytes,
+            "numFiles": snapshot.files.num_files,
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "metadata": action_to_json(snapshot.metadata)["metaData"],
+            "protocol": action_to_json(snapshot.protocol)["protocol"],
+        }
+        return self.raw(f"{snapshot.version:020d}.crc", json.dumps(fields | changes).encode())
+
+    def compact(self, first: int, last: int) -> Path:
+        """Write the log compaction file of some commits, reconciled line by line."""
+        kept: dict[tuple[str, ...], str] = {}
+        for version in range(first, last + 1):
+            for line in (self.log / f"{version:020d}.json").read_text().splitlines():
+                ((kind, fields),) = json.loads(line).items()
+                if kind == "commitInfo":
+                    continue
+                vector = fields.get("deletionVector") or {}
+                identity = {
+                    "txn": ("txn", fields.get("appId")),
+                    "domainMetadata": ("domain", fields.get("domain")),
+                    "metaData": ("metaData",),
+                    "protocol": ("protocol",),
+                }.get(kind, ("file", fields.get("path"), json.dumps(vector, sort_keys=True)))
+                kept[identity] = line
+        return self.raw(f"{first:020d}.{last:020d}.compacted.json", "\n".join(kept.values()).encode())
 
     def remove_commits(self, versions: Sequence[int]) -> None:
         """Delete commits, as a cleanup or an accident would."""

@@ -1,8 +1,9 @@
 """One area's tests at full counts: `python -m tests.support.soak AREA`, which is what `make soak-AREA` runs.
 
 An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
-file of `tests/e2e/` (`kill-points`) or `tests/spark/` (`backfill`). The result, with the seed, the commit,
-the duration and the machine, is written below `benchmarks/results/`.
+file of `tests/e2e/` (`kill-points`), `tests/spark/` (`backfill`) or `tests/concurrency/` (`real-stores`). The
+result, with the seed, the commit, the duration, the machine and what tests recorded of themselves, is written
+below `benchmarks/results/`.
 """
 
 from __future__ import annotations
@@ -47,8 +48,13 @@ SEED = _seed()
 def _area_path(area: str) -> Path | None:
     name = area.replace("-", "_")
     tests = ROOT / "tests"
-    places = (tests / name, tests / "e2e" / f"test_{name}.py", tests / "spark" / f"test_{name}.py")
+    files = (tests / folder / f"test_{name}.py" for folder in ("e2e", "spark", "concurrency"))
+    places = (tests / name, *files)
     return next((path for path in places if path.exists()), None)
+
+
+def _recorded(case: ElementTree.Element) -> dict[str, str | None]:
+    return {str(item.get("name")): item.get("value") for item in case.iter("property")}
 
 
 def main(area: str) -> int:
@@ -90,6 +96,7 @@ def main(area: str) -> int:
         "passed": len(cases) - len(failed) - len(skipped),
         "failed": len(failed),
         "skipped": len(skipped),
+        "recorded": {case.get("name"): found for case in cases if (found := _recorded(case))},
         "failures": [f"{case.get('classname')}::{case.get('name')}" for case in failed],
     }
     out = ROOT / "benchmarks" / "results" / f"soak-{area}.json"

@@ -20,6 +20,12 @@ def test_the_index_lists_every_example() -> None:
     assert [name for name in pages if f"({name})" not in index] == []
 
 
+def test_reading_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen = run_blocks("docs/reading.md", tmp_path)
+    assert seen["table"].version() == 2
+
+
 def test_tailing_a_table(tmp_path: Path) -> None:
     seen = run_blocks(f"{EXAMPLES}/event_tailing.md", tmp_path)
     assert seen["handled"] == ["ann", "cid", "dee"]

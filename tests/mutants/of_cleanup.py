@@ -1,0 +1,287 @@
+"""Mutants of what deletes: vacuum, log cleanup, and the checkpoint that a cleanup relies on."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+VACUUM = "delta_core.maintenance.vacuum"
+LOG_CLEANUP = "delta_core.checkpoint.log_cleanup"
+CHECKPOINT = "delta_core.checkpoint.classic"
+
+VACUUM_TESTS = "tests/unit/maintenance/test_vacuum.py"
+CLEANUP_TESTS = "tests/unit/checkpoint/test_log_cleanup.py"
+CHECKPOINT_TESTS = "tests/unit/checkpoint/test_classic.py"
+
+MUTANTS = [
+    Mutant(
+        name="vacuum takes young files",
+        target=f"{VACUUM}.plan:plan_vacuum",
+        edits=(("info.modified_ms < cutoff_ms and ", ""),),
+        killer=f"{VACUUM_TESTS}::test_young_files_stay_even_when_the_log_does_not_know_them",
+    ),
+    Mutant(
+        name="vacuum takes files removed a moment ago",
+        target=f"{VACUUM}.protected:keys_to_keep",
+        edits=(('protected_keys(tombstones["path"].to_pylist(), root_uri=root_uri)', "set()"),),
+        killer=f"{VACUUM_TESTS}::test_a_file_removed_within_the_retention_stays_however_old_it_is",
+    ),
+    Mutant(
+        name="vacuum takes files whose tombstones have expired within a longer retention",
+        target=f"{VACUUM}.protected:keys_to_keep",
+        edits=(("if retention_ms > snapshot.properties.deleted_file_retention_ms:", "if False:"),),
+        killer=f"{VACUUM_TESTS}::test_a_longer_retention_looks_into_the_log_when_tombstones_are_gone",
+    ),
+    Mutant(
+        name="vacuum takes what was committed while it listed",
+        target=f"{VACUUM}.plan:plan_vacuum",
+        edits=(("latest = snapshot.refresh()", "latest = snapshot"),),
+        killer=f"{VACUUM_TESTS}::test_a_file_committed_while_the_files_are_listed_is_not_planned",
+    ),
+    Mutant(
+        name="vacuum takes what came back since the plan",
+        target=f"{VACUUM}.apply:_Deletion.run",
+        edits=(("listed_key(file.path) not in keep and ", ""),),
+        killer=f"{VACUUM_TESTS}::test_a_file_that_a_restore_brought_back_is_kept",
+    ),
+    Mutant(
+        name="vacuum trusts this machine's clock",
+        target=f"{VACUUM}.apply:_cutoff_by_store_time",
+        edits=(
+            (
+                "min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))",
+                "plan.cutoff_ms",
+            ),
+        ),
+        killer=f"{VACUUM_TESTS}::test_a_store_whose_clock_is_behind_deletes_nothing_too_young",
+    ),
+    Mutant(
+        name="vacuum takes what was written anew",
+        target=f"{VACUUM}.task:delete_files",
+        edits=(("if (found.size_bytes, found.modified_ms) != (size_bytes, modified_ms):", "if False:"),),
+        killer=f"{VACUUM_TESTS}::test_a_file_that_was_written_anew_is_kept",
+    ),
+    Mutant(
+        name="a short retention needs no second word",
+        target=f"{VACUUM}.retention:choose_retention",
+        edits=(("not enforce_retention and force", "not enforce_retention or force"),),
+        killer=f"{VACUUM_TESTS}::test_a_short_retention_needs_both_flags",
+    ),
+    Mutant(
+        name="the table's own retention is not asked",
+        target=f"{VACUUM}.retention:choose_retention",
+        edits=(("max(properties.deleted_file_retention_ms, FLOOR_MS)", "FLOOR_MS"),),
+        killer=f"{VACUUM_TESTS}::test_a_longer_table_retention_is_protected_too",
+    ),
+    Mutant(
+        name="clocks do not differ",
+        target=f"{VACUUM}.retention:Retention.cutoff_ms",
+        edits=((" - self.margin_ms", ""),),
+        killer=f"{VACUUM_TESTS}::test_files_close_to_the_limit_stay",
+    ),
+    Mutant(
+        name="vacuum takes deletion vectors",
+        target=f"{VACUUM}.listing:classify",
+        edits=(("if keeps_deletion_vectors and", "if False and"),),
+        killer=f"{VACUUM_TESTS}::test_names_decide_what_is_looked_at",
+    ),
+    Mutant(
+        name="vacuum takes change data",
+        target=f"{VACUUM}.listing:classify",
+        edits=(
+            ('any(part.startswith(("_", "."))', 'any(part.startswith(("_", ".")) and part != "_change_data"'),
+        ),
+        killer=f"{VACUUM_TESTS}::test_names_decide_what_is_looked_at",
+    ),
+    Mutant(
+        name="vacuum takes hidden files",
+        target=f"{VACUUM}.listing:classify",
+        edits=(('if name.startswith(("_", ".")):', "if False:"),),
+        killer=f"{VACUUM_TESTS}::test_names_decide_what_is_looked_at",
+    ),
+    Mutant(
+        name="vacuum goes by one spelling",
+        target=f"{VACUUM}.path_identity:_keys",
+        edits=(('if "%" in raw or "//" in raw or "\\\\" in raw:', "if False:"),),
+        killer=f"{VACUUM_TESTS}::test_every_spelling_of_a_live_path_protects_its_file",
+    ),
+    Mutant(
+        name="vacuum goes by one way to write an accent",
+        target=f"{VACUUM}.path_identity:listed_key",
+        edits=(
+            (
+                'store_path if store_path.isascii() else unicodedata.normalize("NFC", store_path)',
+                "store_path",
+            ),
+        ),
+        killer=f"{VACUUM_TESTS}::test_every_spelling_of_a_live_path_protects_its_file",
+    ),
+    Mutant(
+        name="vacuum makes do with half a listing",
+        target=f"{VACUUM}.plan:plan_vacuum",
+        edits=(
+            (
+                "    listed = list(listed_files(snapshot))\n",
+                "    listed = []\n"
+                "    try:\n"
+                "        for one in listed_files(snapshot):\n"
+                "            listed.append(one)\n"
+                "    except Exception:\n"
+                "        pass\n",
+            ),
+        ),
+        killer=f"{VACUUM_TESTS}::test_a_listing_that_fails_plans_nothing",
+    ),
+    Mutant(
+        name="vacuum goes on when a deletion fails",
+        target=f"{VACUUM}.task:delete_files",
+        edits=(
+            (
+                "        store.delete(path)\n",
+                "        try:\n"
+                "            store.delete(path)\n"
+                "        except Exception:\n"
+                "            continue\n",
+            ),
+        ),
+        killer=f"{VACUUM_TESTS}::test_a_deletion_that_fails_ends_the_vacuum_and_is_recorded",
+    ),
+    Mutant(
+        name="a plan fits any table",
+        target=f"{VACUUM}.apply:apply_vacuum",
+        edits=(("if latest.metadata.id != plan.table_id:", "if False:"),),
+        killer=f"{VACUUM_TESTS}::test_a_plan_for_another_table_is_refused",
+    ),
+    Mutant(
+        name="an unknown feature does not matter to vacuum",
+        target=f"{VACUUM}.plan:plan_vacuum",
+        edits=(
+            ('    snapshot.require_writable(operation="vacuum the table")\n', ""),
+            ('    latest.require_writable(operation="vacuum the table")\n', ""),
+        ),
+        killer=f"{VACUUM_TESTS}::test_an_unknown_writer_feature_is_refused",
+    ),
+    Mutant(
+        name="links are followed",
+        target="delta_core.storage.local:LocalLogStore.walk",
+        edits=(
+            ("entry.is_dir(follow_symlinks=False)", "entry.is_dir()"),
+            ("entry.is_file(follow_symlinks=False)", "entry.is_file()"),
+        ),
+        killer=f"{VACUUM_TESTS}::test_links_are_neither_followed_nor_deleted",
+    ),
+    Mutant(
+        name="a deletion goes through a link",
+        target="delta_core.storage.local:LocalLogStore.delete",
+        edits=((" | os.O_NOFOLLOW", ""),),
+        killer=f"{VACUUM_TESTS}::test_links_are_neither_followed_nor_deleted",
+    ),
+    Mutant(
+        name="log cleanup takes the commit of the version that it keeps",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(("if path.version < kept or", "if path.version <= kept or"),),
+        killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
+    ),
+    Mutant(
+        name="log cleanup starts from the newest checkpoint",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(("item.version <= cutoff_version and ", ""),),
+        killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
+    ),
+    Mutant(
+        name="log cleanup needs no checkpoint",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(
+            (
+                "        None,\n    )\n    if kept is None:",
+                "        cutoff_version,\n    )\n    if kept is None:",
+            ),
+        ),
+        killer=f"{CLEANUP_TESTS}::test_nothing_goes_without_a_checkpoint_before_the_cutoff",
+    ),
+    Mutant(
+        name="log cleanup relies on a checkpoint that nobody has read",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=((" and _is_sound(snapshot, item)", ""),),
+        killer=f"{CLEANUP_TESTS}::test_a_damaged_checkpoint_is_not_relied_on",
+    ),
+    Mutant(
+        name="log cleanup reads the footer of a checkpoint alone",
+        target=f"{LOG_CLEANUP}:_is_sound",
+        edits=(('for group in part.row_groups_with("add"):', "for group in ():"),),
+        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_whose_files_cannot_be_read_is_not_relied_on",
+    ),
+    Mutant(
+        name="log cleanup relies on a checkpoint whose sidecars it does not look at",
+        target=f"{LOG_CLEANUP}:_is_sound",
+        edits=((" and not reader.is_v2", ""),),
+        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them",
+    ),
+    Mutant(
+        name="log cleanup takes sidecars",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(
+            ("store.list_directory(LOG_DIRECTORY)", "store.walk(LOG_DIRECTORY)"),
+            (
+                "        if path is None:\n            continue\n",
+                "        if path is None:\n"
+                '            if "/_sidecars/" in info.path:\n'
+                "                files.append(info)\n"
+                "            continue\n",
+            ),
+        ),
+        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them",
+    ),
+    Mutant(
+        name="log cleanup takes names that it does not know",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(
+            (
+                "        if path is None:\n            continue\n",
+                "        if path is None:\n            files.append(info)\n            continue\n",
+            ),
+        ),
+        killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
+    ),
+    Mutant(
+        name="a compaction of the kept version stays",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=((" or (is_compacted and path.version == kept)", ""),),
+        killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
+    ),
+    Mutant(
+        name="a dry run deletes",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=(("if not dry_run:", "if True:"),),
+        killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
+    ),
+    Mutant(
+        name="a checkpoint is not read back",
+        target=f"{CHECKPOINT}:write_checkpoint",
+        edits=(("        _verify(snapshot, path, info)\n", "        pass\n"),),
+        killer=f"{CHECKPOINT_TESTS}::test_what_does_not_verify_is_deleted",
+    ),
+    Mutant(
+        name="a checkpoint that is wrong stays",
+        target=f"{CHECKPOINT}:write_checkpoint",
+        edits=(("        store.delete(path)\n", ""),),
+        killer=f"{CHECKPOINT_TESTS}::test_what_does_not_verify_is_deleted",
+    ),
+    Mutant(
+        name="a checkpoint of a table that was replaced is written",
+        target=f"{CHECKPOINT}:write_checkpoint",
+        edits=(("if replaced is not None:", "if False:"),),
+        killer=f"{CHECKPOINT_TESTS}::test_table_made_anew_gets_no_checkpoint_of_the_old_one",
+    ),
+    Mutant(
+        name="a checkpoint is written against its checksum",
+        target=f"{CHECKPOINT}:write_checkpoint",
+        edits=(("if snapshot.checksum_discrepancies:", "if False:"),),
+        killer="tests/unit/log/test_checksum.py::test_what_differs_is_said_and_no_checkpoint_is_written",
+    ),
+    Mutant(
+        name="the hint goes back to an older checkpoint",
+        target=f"{CHECKPOINT}:_write_hint",
+        edits=(("if earlier is not None and", "if False and"),),
+        killer=f"{CHECKPOINT_TESTS}::test_a_checkpoint_of_an_older_version_leaves_the_hint",
+    ),
+]

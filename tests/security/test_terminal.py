@@ -1,0 +1,124 @@
+"""Forty texts that would drive a terminal, forge a line or turn a word around: all are shown as escapes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from delta_core.cli.app import app
+from delta_core.errors import DeltaError
+from delta_core.observability import JsonFormatter, TextFormatter, escape_control_characters
+
+VECTORS = (
+    *("\x1b[2J", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link", "\x1b[1A\x1b[2K"),
+    *(
+        "\x1bP+q\x1b\\",
+        "\x1b[6n",
+        "\x1b(0",
+        "\x1bc",
+        "\x9b31m",
+        "\x9d0;t\x9c",
+        "\x90q\x9c",
+        "\x85next",
+        "\x84",
+    ),
+    *(
+        "\x00",
+        "\x07",
+        "\x08\x08\x08",
+        "\x0b",
+        "\x0c",
+        "\x0e",
+        "\x7f",
+        "a\rforged",
+        "a\nforged",
+        "a\r\nforged",
+    ),
+    *("\u202egnp.exe", "\u202d", "\u202a", "\u202b", "\u202c", "\u2066", "\u2067", "\u2068", "\u2069"),
+    *("\u200e", "\u200f", "\u061c", "\u200b", "\u2028forged", "\u2029forged", "\ufeff", "\u2060", "\u00ad"),
+    *("\U000e0041", "\ufff9", "\u206a", "\ud800"),
+)
+
+
+def is_harmless(text: str) -> bool:
+    """No control, format, surrogate or separator character but blanks and the lines of a table."""
+    return not [
+        sign
+        for sign in text
+        if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign not in "\n"
+    ]
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(set(VECTORS)) == len(VECTORS) >= 40
+    assert not [text for text in VECTORS if is_harmless(text.replace("\n", "\r"))]
+
+
+@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+def test_an_escape_is_shown_on_one_line(text: str) -> None:
+    shown = escape_control_characters(f"before {text} after")
+    assert is_harmless(shown)
+    assert "\n" not in shown
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+
+
+@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+def test_a_log_record_is_its_own_lines(text: str) -> None:
+    try:
+        raise DeltaError(f"a {text}", cause=text, fix=f"{text}\nERROR delta_core: forged")
+    except DeltaError:
+        info: Any = sys.exc_info()
+    record = logging.LogRecord("delta_core.x", logging.ERROR, __file__, 1, f"m {text}", None, info)
+    record.table = text
+    shown = TextFormatter().format(record)
+    assert is_harmless(shown)
+    first, *others = shown.split("\n")
+    assert "ERROR delta_core.x: m " in first
+    assert all(line.startswith("  ") for line in others)
+    as_json = JsonFormatter().format(record)
+    assert is_harmless(as_json)
+    assert "\n" not in as_json
+    assert json.loads(as_json)["message"] == f"m {text}"
+
+
+def test_no_command_shows_one(tmp_path: Path) -> None:
+    evil = "".join(text for text in VECTORS if text not in ("\ud800", "\x00"))
+    path = tmp_path / "t"
+    deltalake.write_deltalake(
+        str(path),
+        pa.table({"id": [1]}),
+        name=evil,
+        description=evil,
+        commit_properties=deltalake.CommitProperties(
+            custom_metadata={"userName": evil, "userMetadata": json.dumps({"dag": evil, "task": evil})}
+        ),
+    )
+    log = path / "_delta_log" / f"{1:020}.json"
+    add = {
+        "path": f"x{'%1B%5B2J'}.parquet",
+        "partitionValues": {},
+        "size": 1,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+    info = {"operation": evil, "operationParameters": {evil: evil}, "userName": evil, "engineInfo": evil}
+    log.write_text(json.dumps({"commitInfo": info}) + "\n" + json.dumps({"add": add}) + "\n")
+    commands = [("describe",), ("history",), ("audit",), ("plan",), ("vacuum",), ("optimize", "--dry-run")]
+    for command, *options in commands:
+        for more in ([], ["--json"]):
+            result = CliRunner().invoke(app, [command, str(path), *options, *more])
+            assert is_harmless(result.output), (command, ascii(result.output))
+    for missing in ("a\x1b[31mb", "a\u202eb"):
+        result = CliRunner().invoke(app, ["describe", str(tmp_path / missing)])
+        assert result.exit_code == 1
+        assert is_harmless(result.output)

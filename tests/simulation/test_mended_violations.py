@@ -1,0 +1,166 @@
+"""What the simulation has found in the real core, as small as it gets, and mended since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from delta_core.actions import AddFile, Metadata, Protocol
+from delta_core.actions.json_codec import encode_commit
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.clock import ManualClock
+from delta_core.log.log_path import commit_path
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.local import LocalLogStore
+from delta_core.storage.log_store import ObjectInfo
+from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
+from delta_core.transaction.observer import CommitPhase
+from delta_core.transaction.transaction import Transaction
+from tests.simulation.faults import Faults
+from tests.simulation.history import SCHEMA_STRING, draw_plan
+from tests.simulation.simulation import run_plan
+from tests.support.faulty_store import FaultyStore, PutFault
+
+START_MS = 1_700_000_000_000
+HOUR_SECONDS = 3_600
+
+
+def add(path: str) -> AddFile:
+    return AddFile(path=path, partition_values={"p": "a"}, size_bytes=1, modification_time_ms=START_MS)
+
+
+class Meanwhile:
+    """Others commit and write a checkpoint between this commit's write and the look at what came of it."""
+
+    def __init__(self, store: LocalLogStore, clock: ManualClock) -> None:
+        self.store, self.clock, self.done = store, clock, False
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        if phase is not CommitPhase.AFTER_PUT or self.done:
+            return
+        self.done = True
+        other = Transaction.begin(
+            Snapshot.load(self.store, clock=self.clock), operation="WRITE", clock=self.clock, random=Random(2)
+        )
+        committed = raise_for_result(other.add(add("others")).commit())
+        assert committed.snapshot is not None
+        write_checkpoint(committed.snapshot)
+
+
+METADATA = Metadata(id="table", schema_string=SCHEMA_STRING, partition_columns=("p",))
+PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
+
+
+@pytest.mark.parametrize("fault", [PutFault.NONE, PutFault.DROP_RESPONSE])
+def test_commit_that_others_have_checkpointed_is_not_rejected(tmp_path: Path, fault: PutFault) -> None:
+    """A job works for over an hour and commits; before it looks, others have built upon its commit."""
+    clock = ManualClock(START_MS)
+    local = LocalLogStore(tmp_path, clock=clock)
+    store = FaultyStore(local)
+    raise_for_result(Transaction.create(local, clock=clock).add(PROTOCOL, METADATA, add("first")).commit())
+
+    known_at_ms = clock.now_ms()
+    snapshot = Snapshot.load(store, clock=clock)
+    clock.advance(HOUR_SECONDS + 1)
+    store.puts = [fault]
+    transaction = Transaction.begin(
+        snapshot,
+        operation="WRITE",
+        observer=Meanwhile(local, clock),
+        clock=clock,
+        random=Random(1),
+        known_at_ms=known_at_ms,
+    )
+    result = transaction.add(add("mine")).commit()
+
+    live = Snapshot.load(local, clock=clock).files.to_table(columns=["path"]).column("path").to_pylist()
+    assert sorted(live) == ["first", "mine", "others"], "every reader sees the commit"
+    assert not isinstance(result, Rejected), f"and its writer is told: {result.error}"
+    assert isinstance(result, Committed)
+
+
+class Sleep:
+    """Others create the table, and cleanup takes their version 0, while this creator's process is held."""
+
+    def __init__(self, store: LocalLogStore, clock: ManualClock) -> None:
+        self.store, self.clock = store, clock
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        if phase is not CommitPhase.BEFORE_PUT:
+            return
+        creation = Transaction.create(self.store, clock=self.clock).add(PROTOCOL, METADATA, add("theirs"))
+        created = raise_for_result(creation.commit())
+        assert created.snapshot is not None
+        second = Transaction.begin(created.snapshot, operation="WRITE", clock=self.clock)
+        committed = raise_for_result(second.add(add("second")).commit())
+        assert committed.snapshot is not None
+        write_checkpoint(committed.snapshot)
+        behind_ms = self.store.head(commit_path(1)).modified_ms - self.clock.now_ms()
+        self.clock.advance(behind_ms / 1000 + 40 * 24 * HOUR_SECONDS)
+        cleanup_expired_logs(Snapshot.load(self.store, clock=self.clock), clock=self.clock)
+
+
+def test_creation_below_the_tail_is_not_acknowledged(tmp_path: Path) -> None:
+    clock = ManualClock(START_MS)
+    store = LocalLogStore(tmp_path, clock=clock)
+    creation = Transaction.create(store, observer=Sleep(store, clock), clock=clock, random=Random(1))
+    result = creation.add(PROTOCOL, METADATA, add("mine")).commit()
+
+    live = Snapshot.load(store, clock=clock).files.to_table(columns=["path"]).column("path").to_pylist()
+    assert sorted(live) == ["second", "theirs"], "no reader sees the file"
+    assert not isinstance(result, Committed), "and its writer is told so"
+
+
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [
+        ("k:160", Faults(pause=0.04)),
+        ("g:174", Faults(held_commit=0.2)),
+    ],
+)
+def test_history_that_showed_it(seed: str, faults: Faults) -> None:
+    verdict = run_plan(draw_plan(seed, is_long=True, faults=faults))
+    assert not verdict.violations, verdict.report()
+
+
+@pytest.mark.parametrize("number", [152, 225, 2407, 3320, 3905])
+def test_listing_that_shows_nothing_is_a_version_that_is_not_found(number: int) -> None:
+    """A weak store listed a part of the log, and then none of it: that was an error without a type."""
+    verdict = run_plan(draw_plan(f"624620f8be1b:{number}"))
+    assert not verdict.violations, verdict.report()
+
+
+class ShortListings(LocalLogStore):
+    """Lists nothing but the newest commit; what is asked for by name is there."""
+
+    @property
+    def consistent_listing(self) -> bool:
+        return False
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        return super().list_directory(path, start_after=start_after)[-1:]
+
+
+def test_a_listing_without_the_version_before_does_not_lose_the_commit(tmp_path: Path) -> None:
+    """A weak store's listing lacked it: the commit was live, and its writer was told that it was lost."""
+    clock = ManualClock(START_MS)
+    LocalLogStore(tmp_path, clock=clock).put_if_absent(commit_path(0), encode_commit([PROTOCOL, METADATA]))
+    snapshot = Snapshot.load(LocalLogStore(tmp_path, clock=clock), clock=clock)
+    store = ShortListings(tmp_path, clock=clock)
+
+    class Held:
+        def on_phase(self, phase: CommitPhase, version: int) -> None:
+            if phase is CommitPhase.BEFORE_PUT:
+                clock.advance(HOUR_SECONDS + 1)
+
+    transaction = Transaction.begin(snapshot, operation="WRITE", observer=Held(), clock=clock)
+    transaction.store = store
+    assert isinstance(transaction.add(add("mine")).commit(), Committed)
+
+
+def test_history_in_which_it_was_told_to_be_lost() -> None:
+    verdict = run_plan(draw_plan("11:9703"))
+    assert not verdict.violations, verdict.report()
