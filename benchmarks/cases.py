@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import data, merge_data
 from benchmarks.contestant import Contestant, Timing
-from benchmarks.snapshot_cases import SNAPSHOT_RUNS
+from benchmarks.snapshot_cases import SNAPSHOT_RUNS, STATISTICS_RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,20 @@ def _open(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
 
 def _appends(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
     table = scratch / "appends"
-    # The Spark contestant commits some hundred times slower; per-append time is compared.
-    count = 5 if "spark" in contestant.engine else 50
+    # Per-append time is compared: the Spark contestant commits some hundred times slower, and a group
+    # gathers whatever there is.
+    count = 5 if "spark" in contestant.engine else 1000 if "group" in contestant.engine else 50
     contestant.time("create_for_appends", uri=str(table))
     timing = contestant.time("append_rows", uri=str(table), count=count)
+    return Timing(seconds=timing.seconds / count, value=timing.value, peak_rss_bytes=timing.peak_rss_bytes)
+
+
+def _unsynced_appends(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table, count = scratch / "appends", 200
+    # deltalake never flushes a file, so its appends are unsynced as they are.
+    operation = "append_rows_unsynced" if contestant.engine == "deltaward" else "append_rows"
+    contestant.time("create_for_appends", uri=str(table))
+    timing = contestant.time(operation, uri=str(table), count=count)
     return Timing(seconds=timing.seconds / count, value=timing.value, peak_rss_bytes=timing.peak_rss_bytes)
 
 
@@ -103,6 +113,20 @@ CASES = (
         note="seconds per one-row append, handle kept; ours fsyncs every data file and commit",
     ),
     Case(
+        name="small-appends-unsynced",
+        ours="deltaward",
+        peers=("deltalake",),
+        run=_unsynced_appends,
+        note="the same, 200 of them, without fsync for either",
+    ),
+    Case(
+        name="group-commit",
+        ours="deltaward_group",
+        peers=("deltaward",),
+        run=_appends,
+        note="seconds per one-row append in groups, against single commits; both fsync",
+    ),
+    Case(
         name="compact-1000-files-inline",
         ours="deltaward",
         peers=("deltalake", "delta_spark"),
@@ -154,5 +178,9 @@ CASES = (
     *(
         Case(name=name, ours="deltaward", peers=("deltalake",), run=run, note=note)
         for name, (run, note) in SNAPSHOT_RUNS.items()
+    ),
+    *(
+        Case(name=name, ours="deltaward", peers=("pyarrow_json",), run=run, note=note)
+        for name, (run, note) in STATISTICS_RUNS.items()
     ),
 )

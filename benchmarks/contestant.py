@@ -62,14 +62,18 @@ class Contestant:
             raise RuntimeError(f"{self.engine}.{operation} failed:\n{answer['error']}")
         return Timing(**answer)
 
+    def kill(self) -> None:
+        """End the worker at once; an operation under way fails."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End the worker, its children too."""
         if self._process.stdin and not self._process.stdin.closed:
             self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=30)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.kill()
         self._process.wait()
         self._log.close()
 

@@ -46,6 +46,26 @@ def refresh(kind: str, contestant: Contestant, cache: Path, scratch: Path) -> Ti
     return contestant.time("refresh", uri=str(copy))
 
 
+def first_range(kind: str, contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    """A range predicate over all files' statistics, which nobody has looked at yet."""
+    uri = str(snapshot_log(cache, kind, files=FILES))
+    contestant.time("open_for_statistics", uri=uri)
+    return _range(contestant, uri, low=400_000_500)
+
+
+def second_range(kind: str, contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    """Another range of the same column afterwards."""
+    first_range(kind, contestant, cache, scratch)
+    return _range(contestant, str(snapshot_log(cache, kind, files=FILES)), low=700_000_500)
+
+
+def _range(contestant: Contestant, uri: str, *, low: int) -> Timing:
+    timing = contestant.time("range_predicate", uri=uri, column="id", low=low, high=low + 10_000_000)
+    if timing.value not in (10_001, 10_002):
+        raise AssertionError(f"{contestant.engine} found {timing.value} files")
+    return timing
+
+
 def _checked(timing: Timing, contestant: Contestant) -> Timing:
     if not 1_000 < timing.value < 20_000:
         raise AssertionError(f"{contestant.engine} listed {timing.value} files")
@@ -63,3 +83,15 @@ SNAPSHOT_RUNS = {
     )
 }
 """Case name -> (run, note)."""
+
+_STATISTICS = {
+    "first-range": (first_range, "files that a range leaves over, first look; the peer parses every text"),
+    "second-range": (second_range, "another range of the same column; the peer parses every text again"),
+}
+
+STATISTICS_RUNS = {
+    f"{name}-{kind}-1m": (partial(run, kind), note)
+    for kind in ("regular", "realistic")
+    for name, (run, note) in _STATISTICS.items()
+}
+"""As SNAPSHOT_RUNS, against Arrow's JSON reader."""

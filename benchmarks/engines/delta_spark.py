@@ -77,3 +77,7 @@ def merge(uri: str, source: str, on: str) -> list[int]:
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     ).collect()
     return [row["num_updated_rows"], row["num_inserted_rows"]]
+
+
+def first_query(uri: str, column: str, value: int) -> int:
+    return len(spark.read.format("delta").load(uri).where(f"{column} = {value}").collect())

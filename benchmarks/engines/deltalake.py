@@ -64,3 +64,7 @@ def write(source: str, uri: str) -> int:
     batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))
     write_deltalake(uri, batches)
     return int(DeltaTable(uri).version())
+
+
+def first_query(uri: str, column: str, value: int) -> int:
+    return int(DeltaTable(uri).to_pyarrow_table(partitions=[(column, "=", str(value))]).num_rows)

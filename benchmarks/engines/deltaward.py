@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,6 +46,19 @@ def refresh(uri: str) -> int:
     return int(_handles[uri].snapshot.files.num_files)
 
 
+def open_for_statistics(uri: str) -> int:
+    """Open the table with its live set; no statistics are read. The handle is kept."""
+    _handles.clear()
+    _handles[uri] = DeltaTable(uri)
+    return int(_handles[uri].snapshot.files.num_files)
+
+
+def range_predicate(uri: str, column: str, low: int, high: int) -> int:
+    """How many files a range of one column leaves over, by their statistics."""
+    scan = Scan(_handles[uri].snapshot, predicate=f"{column} BETWEEN {low} AND {high}")
+    return int(scan.files(["path"]).num_rows)
+
+
 def create_for_appends(uri: str) -> int:
     """Make the one-column table that `append_rows` appends to and keep a handle on it."""
     write_deltalake(uri, pa.table({"id": pa.array([0], pa.int64())}))
@@ -57,6 +71,12 @@ def append_rows(uri: str, count: int) -> int:
     for number in range(count):
         write_deltalake(_handles[uri], pa.table({"id": pa.array([number], pa.int64())}), mode="append")
     return count
+
+
+def append_rows_unsynced(uri: str, count: int) -> int:
+    """The same without flushing, as a peer that never does is measured."""
+    with mock.patch("os.fsync", return_value=None):
+        return append_rows(uri, count)
 
 
 def compact(uri: str) -> int:
@@ -79,3 +99,8 @@ def write(source: str, uri: str) -> int:
     batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))
     write_deltalake(uri, batches)
     return int(delta_core.DeltaTable(uri).version())
+
+
+def first_query(uri: str, column: str, value: int) -> int:
+    """The rows of one partition of a table that was not open."""
+    return int(DeltaTable(uri).to_pyarrow_table(filters=f"{column} = {value}").num_rows)

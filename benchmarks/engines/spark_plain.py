@@ -22,3 +22,7 @@ def stop() -> None:
 def write(source: str, uri: str) -> int:
     spark.read.parquet(source).write.parquet(uri)
     return 0
+
+
+def first_query(uri: str, column: str, value: int) -> int:
+    return len(spark.read.parquet(uri).where(f"{column} = {value}").collect())
