@@ -9,6 +9,9 @@ READY := .venv/.deltaward-installed
 # Spark's own processes must find this Java; found, or installed, when a recipe first needs it.
 WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)"; export JAVA_HOME;
 PYTEST_ARGS ?=
+# Where `store-conformance` writes its report, .md or .json.
+REPORT ?= store-conformance.md
+export URL
 # Most targets start many interpreters, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 # A worker for each core; whatever shares the Spark session stays with one of them.
@@ -16,7 +19,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z%-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z%-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt scripts/venv.sh
 	@scripts/venv.sh
@@ -44,6 +47,10 @@ test: $(READY) ## The tests that need PyPI and Debian alone (at most 10 minutes 
 .PHONY: test-all
 test-all: $(READY) ## Every test: whole programs and Maven jars too
 	@$(WITH_JAVA) exec $(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: coverage-read
+coverage-read: $(READY) ## Branch coverage of what reads tables, by package; fails below 95 %
+	@$(PY) -m tests.support.read_coverage $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: style types imports ## All of style, types and imports
@@ -77,6 +84,12 @@ bench: $(READY) ## Measure against deltalake and delta-spark; results under benc
 soak-%: $(READY) ## Run one area's tests at full counts, such as soak-concurrency
 	@$(WITH_JAVA) exec env DELTAWARD_SOAK=1 $(PY) -m tests.support.soak $*
 
+.PHONY: store-conformance
+store-conformance: export DELTAWARD_STORAGE_OPTIONS ?= $(value OPTIONS)
+store-conformance: $(READY) ## Certify a store: URL=..., OPTIONS="name=value ..." or a JSON file; at most 5 minutes
+	@: "$${URL:?pass URL=..., where tables would be}"
+	@exec .venv/bin/deltaward store-conformance "$$URL" --report "$(REPORT)"
+
 .PHONY: constraints
 constraints: $(READY) ## Resolve constraints.txt anew from pyproject.toml
 	@scripts/constraints.sh
@@ -84,5 +97,5 @@ constraints: $(READY) ## Resolve constraints.txt anew from pyproject.toml
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	@[ ! -x $(PY) ] || $(PY) -m demo down
-	rm -rf .venv .tools .demo .bench .ci/out build dist .coverage htmlcov spark-warehouse
+	rm -rf .venv .tools .demo .bench .ci/out build dist .coverage htmlcov spark-warehouse store-conformance.*
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,6 +13,9 @@ from demo.profiles import YEAR
 
 Report = Callable[[str], None]
 
+RUN_SECONDS = 300.0
+"""No run of the demonstration takes that long on the slowest machine it was played on."""
+
 _FINISHED = ("success", "failed")
 _ASKING = "awaiting_input"
 _MARKS = {
@@ -93,7 +96,7 @@ class DagRunner(Protocol):
 class AirflowDagRunner:
     """Through the REST API of a running Airflow."""
 
-    def __init__(self, api: AirflowApi, *, services: Sequence[Service], seconds: float = 300) -> None:
+    def __init__(self, api: AirflowApi, *, services: Sequence[Service], seconds: float = RUN_SECONDS) -> None:
         self._api = api
         self._services = services
         self._seconds = seconds

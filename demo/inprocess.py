@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.dag_runs import AnswerRecord, Report, RunRecord, TaskRecord, progress_line
+from demo.dag_runs import RUN_SECONDS, AnswerRecord, Report, RunRecord, TaskRecord, progress_line
 from demo.environment import USER
 from demo.layout import REPOSITORY, Layout
 from demo.processes import MARK, DemoError, record_session, tail
@@ -20,7 +21,10 @@ from demo.profiles import YEAR
 class InProcessDagRunner:
     """Hands runs to `demo.inprocess_worker`; use `close` at the end."""
 
-    def __init__(self, layout: Layout, *, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, layout: Layout, *, environment: Mapping[str, str], seconds: float = RUN_SECONDS
+    ) -> None:
+        self._seconds = seconds
         self._log = layout.logs / "inprocess-worker.log"
         self._results: dict[tuple[str, str, int], Any] = {}
         reading, writing = os.pipe()
@@ -98,6 +102,12 @@ class InProcessDagRunner:
         )
 
     def _answer(self) -> dict[str, Any]:
+        # One reply a request, so nothing is left over in the buffer of an earlier read.
+        ready, _, _ = select.select([self._replies], [], [], self._seconds)
+        if not ready:
+            raise DemoError(
+                f"the worker did not answer in {self._seconds:.0f} s\n{tail(self._log)}\nIts log: {self._log}"
+            )
         line = self._replies.readline()
         answer = json.loads(line) if line else {"error": f"the worker ended\n{tail(self._log)}"}
         if "error" in answer:

@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pendulum
@@ -117,7 +117,16 @@ def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
     `dag.test` waits for an answer from outside; without an option nobody gives one.
     """
     ended = threading.Event()
-    thread = threading.Thread(target=_answer_all, args=(dag_id, option, user, ended), daemon=True)
+
+    def answer() -> None:
+        try:
+            _answer_all(dag_id, str(option), user, ended)
+        except BaseException:
+            # `dag.test` would wait for this thread's answer for ever.
+            traceback.print_exc()
+            os._exit(70)
+
+    thread = threading.Thread(target=answer, daemon=True)
     if option is not None:
         thread.start()
     try:
@@ -128,6 +137,22 @@ def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
             thread.join()
 
 
+def resume_answered(task: Any, session: Any) -> bool:
+    """Let a task go on that was answered and waits all the same; False when it was not answered yet.
+
+    `dag.test` writes once more that a task waits when the task's own end has written it already; an answer
+    between the two is kept with the question but no longer moves the task.
+    """
+    from airflow.models.trigger import handle_event_submit
+    from airflow.triggers.base import TriggerEvent
+
+    detail = task.hitl_detail
+    if not detail.response_received:
+        return False
+    handle_event_submit(TriggerEvent(detail.as_resume_event_payload()), task_instance=task, session=session)
+    return True
+
+
 def _answer_all(dag_id: str, option: str, user: str, ended: threading.Event) -> None:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
@@ -136,13 +161,19 @@ def _answer_all(dag_id: str, option: str, user: str, ended: threading.Event) -> 
     from airflow.settings import Session
     from airflow.utils.state import TaskInstanceState
     from sqlalchemy import select
+    from sqlalchemy.exc import OperationalError
+    from sqlalchemy.orm import joinedload
 
     person = SimpleAuthManagerUser(username=user, role="admin")
     payload = UpdateHITLDetailPayload(chosen_options=[option], params_input={})
-    asking = (TaskInstance.dag_id == dag_id, TaskInstance.state == TaskInstanceState.AWAITING_INPUT)
+    waiting = (TaskInstance.dag_id == dag_id, TaskInstance.state == TaskInstanceState.AWAITING_INPUT)
+    asking = select(TaskInstance).where(*waiting).options(joinedload(TaskInstance.hitl_detail))
     while not ended.wait(0.2):
-        with Session() as session:
-            for task in session.scalars(select(TaskInstance).where(*asking)).all():
+        # SQLite may refuse a second writer; the next look finds the same question.
+        with suppress(OperationalError), Session() as session:
+            for task in session.scalars(asking).all():
+                if resume_answered(task, session):
+                    continue
                 update_hitl_detail(
                     dag_id=dag_id,
                     dag_run_id=task.run_id,

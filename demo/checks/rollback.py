@@ -65,7 +65,14 @@ def rolled_back(evidence: Evidence) -> Iterator[Check]:
         and all(task_states(run, name) == ["success"] for name in ("dry_run", "restore", "verify"))
         for run in runs
     ]
-    yield Check(name="both rollback runs planned, restored and verified", held=complete == [True, True])
+    states = [[(task["task_id"], task["state"]) for task in run["tasks"]] for run in runs]
+    reasons = [run.get("reason") for run in runs]
+    held = complete == [True, True]
+    yield Check(
+        name="both rollback runs planned, restored and verified",
+        held=held,
+        detail="" if held else f"tasks {states}, reasons {reasons}",
+    )
     for point, target in APPLIED:
         version, wanted = evidence.version(point, "flights"), evidence.version(target, "flights")
         same = version != wanted and table.paths(version) == table.paths(wanted)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     """Spark SQL text, or a column made of names (`col("s.id")`), not of another DataFrame's columns."""
 
 _WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
-_QUALIFIER = re.compile(r"(?:`((?:[^`]|``)+)`|([^\W\d]\w*))\s*\.")
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+# A name begins where none is going on, and a text without an end goes to the end: otherwise each letter of a
+# long one would be a place to begin again at.
+_QUALIFIER = re.compile(r"(?:(?<!`)`((?:[^`]|``)+)`|(?<!\w)([^\W\d]\w*))\s*\.")
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
 
 
 class MergeAction(StrEnum):

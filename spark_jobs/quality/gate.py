@@ -65,7 +65,7 @@ class GateContext:
     txn: SetTransaction | None = None
     source: str = ""
     user_metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     replaces_rows: bool = False
     reporter: ProgressReporter = SILENT
     clock: Clock = SYSTEM_CLOCK

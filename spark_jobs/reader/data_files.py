@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_core.errors import InvalidUriError
 from delta_core.schema.partition_values import HIVE_NULL, parse, serialize, unescape_hive
 from delta_core.schema.types import StructType
+from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
 from delta_core.storage.uri import resolve_data_path
@@ -50,7 +51,7 @@ def data_files(
     """The files that a scan selected (`path` and `partition_values` of LIVE_FILE_SCHEMA).
 
     Raises:
-        PathEscapeError: a path leaves the table.
+        PathEscapeError: a path leaves the table, or a link does.
         CorruptLogError: a partition value is not of its column's type.
     """
     types = {field.name: field.data_type for field in schema if field.name in partition_columns}
@@ -63,6 +64,7 @@ def data_files(
         return canonical[key]
 
     paths = [resolve_data_path(path, root_uri=store.uri) for path in files.column("path").to_pylist()]
+    TABLE_ONLY.require_no_way_out(store, paths)
     partitions: list[PartitionTuple]
     if partition_columns:
         partitions = []

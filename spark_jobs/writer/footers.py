@@ -12,8 +12,8 @@ from delta_core.execution.executor import Executor, JsonObject
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.partition_values import HIVE_NULL, unescape_hive
 from delta_core.schema.types import StructType
+from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.storage.open import open_store
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.table_properties import TableProperties
 
@@ -27,7 +27,7 @@ def describe_file(task: JsonObject) -> JsonObject:
     Returns:
         `{rows, stats}`.
     """
-    store = open_store(task["table_uri"])
+    store = task_store(task["table_uri"])
     with store.open_input(task["path"]) as source:
         metadata = pq.read_metadata(source)
     stats = statistics_from_footer(
