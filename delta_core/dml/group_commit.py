@@ -27,7 +27,7 @@ from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS
-from delta_core.errors import ConfigurationError, DeltaError
+from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
@@ -207,7 +207,16 @@ class GroupCommit:
             except DeltaError as error:
                 discard_files(self._store, adds, Rejected(error=error))
                 raise
-            result = commit_and_checkpoint(transaction)
+            try:
+                result = commit_and_checkpoint(transaction)
+            except DeltaError:
+                raise
+            except Exception as error:
+                raise CommitStateUnknownError(
+                    f"Whether the commit {transaction.txn_id} landed cannot be told.",
+                    cause=f"{type(error).__name__}: {error}",
+                    fix="Look for this transaction id in the log before appending the rows again.",
+                ) from error
             if isinstance(result, Committed):
                 # First of all: what follows may fail, and the commit stands.
                 for append in group:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Semaphore
 from typing import NamedTuple
 
 import numpy as np
@@ -18,27 +15,24 @@ from delta_core.expressions.bounds import ColumnStats, StatsColumns
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.skipping import may_match
 from delta_core.expressions.typing import find_column
-from delta_core.replay.checkpoint_chunk import stream_column
-from delta_core.replay.file_chunk import FileChunk
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.generated_columns import generated_mask, generated_sources
+from delta_core.scan.kept_statistics import (
+    asks_for_counts,
+    column_stats,
+    parse_side_by_side,
+    statistics_of,
+)
 from delta_core.scan.partition_pruning import match_partitions, split_by_partition_columns, typed_partitions
-from delta_core.scan.statistics import BATCH_ROWS, ParsedStatistics, join_statistics, parse_statistics
-from delta_core.schema.arrow import type_to_arrow
+from delta_core.scan.statistics import has_bounds, parse_statistics
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.types import DOUBLE, ArrayType, DataType, MapType, StructType
 from delta_core.table_features.type_widening import CHANGES_KEY
 
 Mask = npt.NDArray[np.bool_]
 
-_MEMO = "statistics"
-# To be raised when the same text comes to mean other bounds.
-_KEPT_FORMAT = "bounds-1"
 # Where most of a chunk has been ruled out already, parsing the rest alone is cheaper than all of it.
 _WORTH_KEEPING = 0.5
-_WORTH_THREADS = 50_000
-# Each holds the texts of a chunk twice.
-_MAX_THREADS = 4
 
 
 class FilesOfPartitions(NamedTuple):
@@ -116,7 +110,8 @@ def prune_by_statistics(
     paths = {path: mapping.physical_path(path, schema) for path in leaves}
     floats = _were_floats(leaves, schema)
     if leaves and files.share_of_chunks >= _WORTH_KEEPING:
-        kept = _kept_statistics(files, leaves, partitions, paths, floats)
+        counts = asks_for_counts(others) or not all(map(has_bounds, leaves.values()))
+        kept = _kept_statistics(files, leaves, partitions, paths, floats, counts=counts)
         return files.select(np.concatenate([may_match(others, stats) for stats in kept]))
     texts = files.to_table(["stats"]).column("stats") if leaves else None
     return files.select(
@@ -179,17 +174,18 @@ def _kept_statistics(
     partitions: pa.Table,
     paths: Mapping[tuple[str, ...], tuple[str, ...]],
     floats: Set[tuple[str, ...]],
+    *,
+    counts: bool,
 ) -> Iterator[StatsColumns]:
     """The statistics of chunk after chunk; parsed whole, once, and kept with them."""
     wanted = {paths[leaf]: data_type for leaf, data_type in leaves.items()}
-    _parse_side_by_side(files.chunks, wanted)
+    parse_side_by_side(files.chunks, wanted, counts=counts)
     start = 0
-    for columns in files.derived(lambda chunk: _statistics_of(chunk, wanted)):
+    for columns in files.derived(lambda chunk: statistics_of(chunk, wanted, counts=counts)):
         length = len(columns[0])
         named = {}
         for at, leaf in enumerate(leaves):
-            _, minimum, maximum, null_count = columns[4 * at : 4 * at + 4]
-            named[leaf] = ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
+            named[leaf] = column_stats(columns, at)
             if leaf in floats:
                 named[leaf] = _loosened(named[leaf])
         yield StatsColumns(
@@ -199,50 +195,6 @@ def _kept_statistics(
             partitions=partitions.slice(start, length),
         )
         start += length
-
-
-def _parse_side_by_side(chunks: Iterable[FileChunk], wanted: Mapping[tuple[str, ...], DataType]) -> None:
-    """Arrow's readers keep one core busy; several pieces at a time, several."""
-    unread = [
-        chunk
-        for chunk in chunks
-        if any(chunk.memo.get((_MEMO, path, kind)) is None for path, kind in wanted.items())
-    ]
-    if sum(chunk.num_rows for chunk in unread) < _WORTH_THREADS:
-        return
-    unread = [chunk for chunk in unread if not _take_kept(chunk, wanted)]
-    workers = min(_MAX_THREADS, os.cpu_count() or 1)
-    # Texts wait for a thread, and there may be gigabytes of them.
-    room = Semaphore(2 * workers)
-    with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-statistics") as pool:
-        parsing: dict[int, list[Future[ParsedStatistics]]] = {}
-        for chunk, texts in stream_column(unread, "stats", rows=BATCH_ROWS):
-            room.acquire()
-            future = pool.submit(parse_statistics, texts, wanted)
-            future.add_done_callback(lambda _: room.release())
-            parsing.setdefault(id(chunk), []).append(future)
-        for chunk in unread:
-            parsed = join_statistics([future.result() for future in parsing[id(chunk)]])
-            for path, arrays in _keep(chunk, parsed, wanted).items():
-                name, schema = _kept_as(path, wanted[path])
-                chunk.keep(name, pa.RecordBatch.from_arrays(arrays, schema=schema))
-
-
-def _take_kept(chunk: FileChunk, wanted: Mapping[tuple[str, ...], DataType]) -> bool:
-    """Take over what another process has parsed; False when some is missing."""
-    for path, kind in wanted.items():
-        if chunk.memo.get((_MEMO, path, kind)) is None:
-            batch = chunk.kept(*_kept_as(path, kind))
-            if batch is None:
-                return False
-            chunk.memo.put((_MEMO, path, kind), batch.columns)
-    return True
-
-
-def _kept_as(path: tuple[str, ...], kind: DataType) -> tuple[str, pa.Schema]:
-    bound = type_to_arrow(kind)
-    fields = [("records", pa.int64()), ("least", bound), ("greatest", bound), ("nulls", pa.int64())]
-    return f"{_KEPT_FORMAT}\n{kind!r}\n{path!r}", pa.schema(fields)
 
 
 def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[tuple[str, ...]]:
@@ -284,34 +236,6 @@ def _least(left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _greatest(left: pa.Array, right: pa.Array) -> pa.Array:
     return pc.max_element_wise(left, right, skip_nulls=False)
-
-
-def _statistics_of(chunk: FileChunk, wanted: Mapping[tuple[str, ...], DataType]) -> list[pa.Array]:
-    """Number of records, minimum, maximum and number of nulls for each leaf, one after the other."""
-    found = {path: chunk.memo.get((_MEMO, path, kind)) for path, kind in wanted.items()}
-    missing = {path: wanted[path] for path, arrays in found.items() if arrays is None}
-    if missing:
-        found |= _keep(chunk, parse_statistics(chunk.column("stats"), missing), missing)
-    return [array for path in wanted for array in found[path]]
-
-
-def _keep(
-    chunk: FileChunk, parsed: ParsedStatistics, wanted: Mapping[tuple[str, ...], DataType]
-) -> dict[tuple[str, ...], list[pa.Array]]:
-    found = {}
-    for path, kind in wanted.items():
-        column, bound = parsed.columns[path], type_to_arrow(kind)
-        found[path] = [
-            pa.nulls(chunk.num_rows, data_type) if values is None else values
-            for values, data_type in (
-                (parsed.num_records, pa.int64()),
-                (column.minimum, bound),
-                (column.maximum, bound),
-                (column.null_count, pa.int64()),
-            )
-        ]
-        chunk.memo.put((_MEMO, path, kind), found[path])
-    return found
 
 
 def _named_partitions(predicate: Expression, partition_columns: Sequence[str]) -> list[str]:

@@ -56,19 +56,28 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedStatistics:
-    """Statistics as columns, one entry per file; null is unknown."""
+    """Statistics as columns, one entry per file; null is unknown.
+
+    Attributes:
+        counted: False where the counts of some texts have been left out.
+    """
 
     num_records: pa.Array
     columns: Mapping[Path, ColumnStats]
+    counted: bool = True
 
 
-def parse_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+def parse_statistics(
+    texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType], *, counts: bool = True
+) -> ParsedStatistics:
     """The statistics of some columns from their JSON texts (PROTOCOL.md, "Per-file Statistics").
 
     Args:
         texts: one text per file; null where a file has none.
         leaves: the columns wanted, by their path in the files, with their types. Types without
             minimum and maximum give null counts alone.
+        counts: whether the numbers of records and nulls are wanted. Else they are left out, null, where
+            every text of a piece has both bounds of every column.
 
     Returns:
         Bounds in the columns' types, moved outwards where writers are known to lose digits
@@ -76,8 +85,8 @@ def parse_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, Da
         there is no NaN.
     """
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    parts = [_parse_batch(batch, leaves) for chunk in chunks for batch in _batches(chunk)]
-    return join_statistics(parts or [_parse_batch(pa.array([], pa.string()), leaves)])
+    parts = [_parse_batch(batch, leaves, counts) for chunk in chunks for batch in _batches(chunk)]
+    return join_statistics(parts or [_parse_batch(pa.array([], pa.string()), leaves, counts)])
 
 
 def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
@@ -95,6 +104,7 @@ def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
             )
             for path in parts[0].columns
         },
+        counted=all(part.counted for part in parts),
     )
 
 
@@ -122,8 +132,17 @@ def _batches(texts: pa.Array) -> Iterable[pa.Array]:
     return [texts.slice(start, rows) for start in range(0, len(texts), rows)]
 
 
-def _parse_batch(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
-    return _plausible(_parse_any(texts, leaves))
+def _parse_batch(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> ParsedStatistics:
+    if not counts:
+        found = _plausible(_parse_any(texts, leaves, counts=False))
+        if found.counted or _has_all_bounds(found):
+            return found
+    return _plausible(_parse_any(texts, leaves, counts=True))
+
+
+def _has_all_bounds(found: ParsedStatistics) -> bool:
+    sides = (side for column in found.columns.values() for side in (column.minimum, column.maximum))
+    return all(side is not None and not side.null_count for side in sides)
 
 
 def _plausible(found: ParsedStatistics) -> ParsedStatistics:
@@ -140,15 +159,15 @@ def _plausible(found: ParsedStatistics) -> ParsedStatistics:
             crossed = pc.less(high, low)
             low, high = _unless(crossed, low), _unless(crossed, high)
         columns[path] = ColumnStats(minimum=low, maximum=high, null_count=nulls)
-    return ParsedStatistics(num_records=records, columns=columns)
+    return ParsedStatistics(num_records=records, columns=columns, counted=found.counted)
 
 
 def _unless(wrong: pa.BooleanArray, values: pa.Array) -> pa.Array:
     return pc.if_else(wrong, pa.scalar(None, values.type), values) if wrong.true_count else values
 
 
-def _parse_any(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
-    table = _read_joined(texts, leaves)
+def _parse_any(texts: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool) -> ParsedStatistics:
+    table = _read_joined(texts, leaves, counts)
     if table is None:
         return _parse_slowly(texts, leaves)
     columns = {}
@@ -160,10 +179,11 @@ def _parse_any(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatis
             _field(table, "nullCount", path),
             _field(table, "nanCount", path),
         )
-    return ParsedStatistics(num_records=_single(table.column("numRecords")), columns=columns)
+    records = _single(table.column("numRecords")) if counts else pa.nulls(len(texts), pa.int64())
+    return ParsedStatistics(num_records=records, columns=columns, counted=counts)
 
 
-def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType]) -> pa.Table | None:
+def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> pa.Table | None:
     """All texts as one table, or None when it is not certain that rows and files correspond."""
     if len(texts) == 0:
         return None
@@ -178,7 +198,7 @@ def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType]) -> pa.Table |
     breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
     if breaks != len(texts) - 1:
         return None
-    schema = _json_schema(leaves)
+    schema = _json_schema(leaves, counts)
     uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema))
     if uniform is not None:
         return uniform
@@ -212,11 +232,11 @@ def _are_objects(texts: pa.Array) -> bool:
     return texts.null_count == 0 and bool(pc.all(shaped).as_py())
 
 
-def _json_schema(leaves: Mapping[Path, DataType]) -> pa.Schema:
+def _json_schema(leaves: Mapping[Path, DataType], counted: bool) -> pa.Schema:
     bounds = {path: _json_type(kind) for path, kind in leaves.items() if has_bounds(kind)}
-    counts = dict.fromkeys(leaves, pa.int64())
+    counts = dict.fromkeys(leaves if counted else (), pa.int64())
     nans = {path: pa.int64() for path, kind in leaves.items() if kind in _FLOATING}
-    fields = [pa.field("numRecords", pa.int64())]
+    fields = [pa.field("numRecords", pa.int64())] if counted else []
     for name, tree in (
         ("minValues", bounds),
         ("maxValues", bounds),

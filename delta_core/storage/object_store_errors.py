@@ -20,7 +20,8 @@ from delta_core.errors import (
 )
 
 _STATUS = re.compile(r"\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE)
-_NOT_NOW = frozenset({408, 409, 412, 425, 429})
+# The last three are proxies' own: that a side hung up, not what became of the request.
+_NOT_NOW = frozenset({408, 409, 412, 425, 429, 444, 460, 499})
 _NOT_IMPLEMENTED = 501
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 _SIGNED = re.compile(

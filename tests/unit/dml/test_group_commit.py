@@ -14,6 +14,7 @@ from deltalake import DeltaTable as PeerTable
 
 from delta_core import DeltaTable, GroupCommit, write_deltalake
 from delta_core.actions import SetTransaction
+from delta_core.dml import group_commit
 from delta_core.errors import (
     CommitStateUnknownError,
     ConfigurationError,
@@ -23,6 +24,8 @@ from delta_core.errors import (
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction.commit_result import CommitResult
+from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
 
 KEY = CommitProperties(txn=SetTransaction(app_id="a", version=1))
@@ -167,6 +170,24 @@ def test_an_unknown_outcome_is_told_to_all_and_files_are_kept(
         assert group.append(rows(3)).result(20).version == 1
     assert faulty.deleted == []
     assert ids(table) == [0, 3]
+
+
+def test_a_failure_that_nobody_foresaw_leaves_the_outcome_unknown(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = group_commit.commit_and_checkpoint
+
+    def fails_afterwards(transaction: Transaction) -> CommitResult:
+        commit(transaction)
+        raise RuntimeError("out of threads")
+
+    with GroupCommit(table) as group:
+        monkeypatch.setattr(group_commit, "commit_and_checkpoint", fails_afterwards)
+        with pytest.raises(CommitStateUnknownError, match="out of threads"):
+            group.append(rows(1)).result(20)
+        monkeypatch.undo()
+        group.append(rows(2)).result(20)
+    assert ids(table) == [0, 1, 2]
 
 
 def test_a_cancelled_append_is_left_out_and_others_go_on(table: Path, gate: Gate) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
-from delta_core.scan import data_skipping
+from delta_core.scan import kept_statistics
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import CachedLogStore
@@ -27,7 +28,7 @@ def stats(low: int, high: int) -> str:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogBuilder:
-    monkeypatch.setattr(data_skipping, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(kept_statistics, "_WORTH_THREADS", 0)
     made = LogBuilder(tmp_path / "table").create()
     made.commit(*(add(f"part-{n}", stats=stats(10 * n, 10 * n + 9)) for n in range(20)))
     write_checkpoint(Snapshot.load(made.store, clock=made.clock))
@@ -42,15 +43,15 @@ def selected(store: LogStore, predicate: str = "id BETWEEN 25 AND 41") -> list[s
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts were parsed, each time."""
-    counts: list[int] = []
-    parse = data_skipping.parse_statistics
+    numbers: list[int] = []
+    parse = kept_statistics.parse_statistics
 
-    def counting(texts: pa.Array, leaves: object) -> object:
-        counts.append(len(texts))
-        return parse(texts, leaves)  # type: ignore[arg-type]
+    def counting(texts: pa.Array, leaves: Any, *, counts: bool) -> object:
+        numbers.append(len(texts))
+        return parse(texts, leaves, counts=counts)
 
-    monkeypatch.setattr(data_skipping, "parse_statistics", counting)
-    return counts
+    monkeypatch.setattr(kept_statistics, "parse_statistics", counting)
+    return numbers
 
 
 def cached(log: LogBuilder, directory: Path) -> CachedLogStore:
@@ -64,6 +65,28 @@ def test_a_second_process_parses_nothing(log: LogBuilder, tmp_path: Path, parsed
     assert selected(cached(log, tmp_path / "cache")) == wanted
     assert selected(cached(log, tmp_path / "cache"), "id < 10") == ["part-0"]
     assert sum(parsed) == 20
+
+
+def test_counts_are_parsed_for_who_asks_for_them(log: LogBuilder, tmp_path: Path, parsed: list[int]) -> None:
+    assert selected(cached(log, tmp_path / "cache")) == ["part-2", "part-3", "part-4"]
+    assert selected(cached(log, tmp_path / "cache"), "id IS NULL") == []
+    assert sum(parsed) == 40
+    assert selected(cached(log, tmp_path / "cache"), "id IS NULL OR id < 10") == ["part-0"]
+    assert selected(cached(log, tmp_path / "cache"), "id = 15") == ["part-1"]
+    assert sum(parsed) == 40
+
+
+def test_a_snapshot_parses_counts_once(log: LogBuilder, parsed: list[int]) -> None:
+    snapshot = Snapshot.load(log.store)
+
+    def paths(predicate: str) -> list[str]:
+        return sorted(Scan(snapshot, predicate=predicate).files(["path"]).column("path").to_pylist())
+
+    for _ in range(2):
+        assert paths("id < 10") == ["part-0"]
+        assert paths("id <=> 3") == ["part-0"]
+        assert paths("id IS NULL") == []
+    assert sum(parsed) == 40
 
 
 def test_what_commits_brought_is_not_kept(log: LogBuilder, tmp_path: Path, parsed: list[int]) -> None:

@@ -161,3 +161,41 @@ def test_a_number_of_a_billion_digits_is_not_written_out(kind, number):
     if kind != "double":
         assert column.minimum.to_pylist() == [None, None]
     assert column.null_count.to_pylist() == [None, None]
+
+
+INTEGER = {("i",): type_from_name("integer")}
+
+
+def bounded(low, high, nulls=0):
+    return json.dumps(
+        {"numRecords": 2, "minValues": {"i": low}, "maxValues": {"i": high}, "nullCount": {"i": nulls}}
+    )
+
+
+@pytest.mark.parametrize("indent", ["", " "])
+def test_counts_that_nobody_asks_for_are_left_out(indent):
+    text = bounded(1, 2) + indent
+    found = parse_statistics(pa.array([text] * 3), INTEGER, counts=False)
+    assert found.columns[("i",)].minimum.to_pylist() == [1, 1, 1]
+    assert found.columns[("i",)].maximum.to_pylist() == [2, 2, 2]
+    if not indent:
+        assert found.num_records.to_pylist() == [None] * 3
+        assert found.columns[("i",)].null_count is None
+    assert found.counted == bool(indent)
+
+
+@pytest.mark.parametrize("bounds", [(None, None), (1, None), (2, 1)])
+def test_counts_are_read_where_a_bound_is_missing(bounds):
+    found = parse_statistics(pa.array([bounded(1, 2), bounded(*bounds, nulls=2)]), INTEGER, counts=False)
+    assert found.counted
+    assert found.num_records.to_pylist() == [2, 2]
+    assert found.columns[("i",)].null_count.to_pylist() == [0, 2]
+
+
+def test_a_piece_without_counts_is_told_beside_one_with_them():
+    whole = pa.array([bounded(1, 2)])
+    parts = pa.chunked_array([whole, pa.array([bounded(None, None, nulls=2)])])
+    found = parse_statistics(parts, INTEGER, counts=False)
+    assert not found.counted
+    assert found.num_records.to_pylist() == [None, 2]
+    assert found.columns[("i",)].null_count.to_pylist() == [None, 2]

@@ -40,6 +40,8 @@ def answer(status: int, reason: str, code: str = "") -> exceptions.GenericError:
         (answer(409, "Conflict"), AmbiguousWriteError),
         (answer(412, "Precondition Failed"), AmbiguousWriteError),
         (answer(429, "Too Many Requests"), AmbiguousWriteError),
+        (answer(460, "Client Closed"), AmbiguousWriteError),
+        (answer(499, "Client Closed Request"), AmbiguousWriteError),
         (answer(500, "Internal Server Error"), AmbiguousWriteError),
         (answer(503, "Slow Down"), AmbiguousWriteError),
         (exceptions.GenericError("connection reset"), AmbiguousWriteError),
