@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 
+from delta_core.errors import ObjectNotFoundError
 from delta_core.log.log_path import (
     CHECKPOINT_KINDS,
     LOG_DIRECTORY,
@@ -14,6 +16,9 @@ from delta_core.log.log_path import (
     version_prefix,
 )
 from delta_core.storage.log_store import LogStore, ObjectInfo
+
+MAX_LOOKUPS = 1000
+"""So many commits that a listing leaves out are looked up by name, and no more."""
 
 # Of several checkpoints of one version the one that needs the fewest requests is read.
 _PREFERENCE = {
@@ -103,11 +108,30 @@ def commit_files(store: LogStore, versions: Sequence[int]) -> tuple[CommitFile, 
     )
 
 
+def commit_file(store: LogStore, version: int) -> CommitFile | None:
+    """A commit that may not be there, looked up by name. One request."""
+    try:
+        return CommitFile(version=version, info=store.head(commit_path(version)))
+    except ObjectNotFoundError:
+        return None
+
+
+def with_commits(store: LogStore, listing: LogListing, versions: Iterable[int]) -> LogListing:
+    """The listing with those of some commits that exist but were not listed. A request for each."""
+    commits = {commit.version: commit for commit in listing.commits}
+    for version in islice((number for number in versions if number not in commits), MAX_LOOKUPS):
+        found = commit_file(store, version)
+        if found is not None:
+            commits[version] = found
+    return replace(listing, commits=tuple(commits[version] for version in sorted(commits)))
+
+
 def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     """List the log from a version on. One listing.
 
     Names that mean nothing are ignored, names listed twice are taken once, and a multi-part checkpoint
-    counts only when all of its parts are there (PROTOCOL.md, "Checkpoints").
+    counts only when all of its parts are there (PROTOCOL.md, "Checkpoints"). Where a listing may leave out
+    a commit that landed while it was made, and show the next, holes are looked up by name.
     """
     start_after = version_prefix(from_version) if from_version else None
     commits: dict[int, CommitFile] = {}
@@ -134,9 +158,27 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
         if kind is not LogFileKind.MULTIPART_CHECKPOINT or len(parts) == group
     ]
     checkpoints.sort(key=lambda item: (item.version, _PREFERENCE[item.kind], item.names))
+    if not store.remote or not store.consistent_listing:
+        commits |= _between(store, sorted(commits))
     return LogListing(
         commits=tuple(commits[version] for version in sorted(commits)),
         checkpoints=tuple(checkpoints),
         compactions=tuple(compactions[key] for key in sorted(compactions)),
         checksums=checksums,
     )
+
+
+def _between(store: LogStore, versions: Sequence[int]) -> dict[int, CommitFile]:
+    """Commits in the holes of a listing.
+
+    Reading a directory takes a while and is no picture of one moment: of two files that are made meanwhile
+    the second may be met, and the first not.
+    """
+    found: dict[int, CommitFile] = {}
+    for before, after in pairwise(versions):
+        for version in range(before + 1, after):
+            commit = commit_file(store, version)
+            if commit is None:
+                break  # a hole that log cleanup left, perhaps a long one
+            found[version] = commit
+    return found

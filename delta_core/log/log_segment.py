@@ -9,10 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import LogGapError, ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import LogGapError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.last_checkpoint import read_last_checkpoint
-from delta_core.log.listing import CheckpointFiles, CommitFile, CompactedFile, LogListing, list_log
-from delta_core.log.log_path import commit_path
+from delta_core.log.listing import (
+    CheckpointFiles,
+    CommitFile,
+    CompactedFile,
+    LogListing,
+    commit_file,
+    list_log,
+    with_commits,
+)
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 _LISTINGS = 4
@@ -78,8 +85,8 @@ def build_segment(
 ) -> LogSegment:
     """Find the files of a version (None: the latest).
 
-    A hole in the listing is looked up by name and listed again before it counts. Requests: the hint and
-    one listing; on stores with weak listings one more that looks for the next version.
+    A hole in the listing is looked up by name, and the log listed again, before it counts. Requests: the
+    hint and one listing; on stores with weak listings one more that looks for the next version.
 
     Args:
         store: the table's store.
@@ -94,18 +101,17 @@ def build_segment(
     """
     hint = None if unusable else read_last_checkpoint(store)
     from_version = 0 if hint is None or (version is not None and hint.version > version) else hint.version
-    missing: list[int] = []
     for attempt in range(_LISTINGS):
         if attempt and not store.consistent_listing:
             clock.sleep(_BACKOFF_SECONDS * 2**attempt)
-        listing = _with_named(store, list_log(store, from_version=from_version), missing)
+        listing = list_log(store, from_version=from_version)
         if from_version and not any(item.names not in unusable for item in listing.checkpoints):
             from_version = 0  # the hint was wrong
-            listing = _with_named(store, list_log(store), missing)
+            listing = list_log(store)
         if version is None and not store.consistent_listing:
             listing = _with_unlisted_tail(store, listing)
         try:
-            return _select(store, listing, version=version, unusable=unusable)
+            return _select_named(store, listing, version=version, unusable=unusable)
         except _MissingCommits as gap:
             missing, from_version = gap.versions, 0
     shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
@@ -124,7 +130,7 @@ def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     """
     listing = list_log(store, from_version=segment.version)
     if not store.consistent_listing:
-        listing = _with_unlisted_tail(store, _with_named(store, listing, [segment.version]))
+        listing = _with_unlisted_tail(store, with_commits(store, listing, [segment.version]))
     found = {commit.version: commit for commit in listing.commits}
     own = found.get(segment.version)
     if own is None or (segment.version_file is not None and own.info != segment.version_file):
@@ -144,6 +150,17 @@ def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
         version_file=newer[-1].info,
         checksum=listing.checksums.get(latest),
     )
+
+
+def _select_named(
+    store: LogStore, listing: LogListing, *, version: int | None, unusable: frozenset[tuple[str, ...]]
+) -> LogSegment:
+    """As `_select`, with commits that the listing lacks looked up by name."""
+    try:
+        return _select(store, listing, version=version, unusable=unusable)
+    except _MissingCommits as gap:
+        named = with_commits(store, listing, gap.versions)
+    return _select(store, named, version=version, unusable=unusable)
 
 
 def _select(
@@ -225,29 +242,11 @@ def _no_version(store: LogStore, listing: LogListing, version: int) -> VersionNo
     )
 
 
-def _with_named(store: LogStore, listing: LogListing, versions: list[int]) -> LogListing:
-    """The listing with the named commits that exist but were not listed."""
-    commits = {commit.version: commit for commit in listing.commits}
-    for version in versions[:1000]:
-        if version not in commits:
-            found = _head(store, version)
-            if found is not None:
-                commits[version] = found
-    return replace(listing, commits=tuple(commits[version] for version in sorted(commits)))
-
-
 def _with_unlisted_tail(store: LogStore, listing: LogListing) -> LogListing:
     """The listing with newer commits that a stale listing has not shown yet."""
     commits = list(listing.commits)
     version = listing.latest_version if not listing.is_empty else -1
-    while (found := _head(store, version + 1)) is not None:
+    while (found := commit_file(store, version + 1)) is not None:
         commits.append(found)
         version += 1
     return replace(listing, commits=tuple(commits))
-
-
-def _head(store: LogStore, version: int) -> CommitFile | None:
-    try:
-        return CommitFile(version=version, info=store.head(commit_path(version)))
-    except ObjectNotFoundError:
-        return None

@@ -159,14 +159,26 @@ MUTANTS = [
     Mutant(
         name="a stale listing is the whole log",
         target=f"{SEGMENT}:_with_unlisted_tail",
-        edits=(("while (found := _head(store, version + 1)) is not None:", "while found := None:"),),
+        edits=(("while (found := commit_file(store, version + 1)) is not None:", "while found := None:"),),
         killer=f"{SEGMENT_TESTS}::test_a_stale_tail_is_found_by_name",
     ),
     Mutant(
         name="a name that a listing skips is not looked up",
-        target=f"{SEGMENT}:_with_named",
+        target="delta_core.log.listing:_between",
+        edits=(("if commit is None:", "if True:"),),
+        killer=f"{SEGMENT_TESTS}::test_a_directory_that_changes_while_it_is_read_has_no_holes",
+    ),
+    Mutant(
+        name="the version that is extended is not looked up",
+        target="delta_core.log.listing:with_commits",
         edits=(("if found is not None:", "if False:"),),
-        killer=f"{SEGMENT_TESTS}::test_a_name_that_a_listing_skips_is_looked_up",
+        killer=f"{SEGMENT_TESTS}::test_a_stale_tail_is_found_by_name",
+    ),
+    Mutant(
+        name="what lands while a directory is read is a hole",
+        target="delta_core.log.listing:list_log",
+        edits=(("if not store.remote or", "if"),),
+        killer=f"{SEGMENT_TESTS}::test_a_directory_that_changes_while_it_is_read_has_no_holes",
     ),
     Mutant(
         name="a compaction may reach beyond the version",

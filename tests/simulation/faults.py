@@ -6,7 +6,7 @@ it, and faults that all occur at once let little else happen.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from random import Random
 
 RATES = (0.02, 0.1, 0.3)
@@ -32,6 +32,8 @@ class Faults:
         truncated_listing: a listing lacks its end, or some of its entries. Weak stores alone.
         duplicated_listing: a listing repeats entries. Weak stores alone.
         negative_cache: a read that finds nothing hides the object for a minute. Weak stores alone.
+        torn_listing: other workers go on while a directory is read, and each name that they make meanwhile is
+            met or not. Stores that are not remote alone.
         pause: the worker is held before or after a request, for up to 40 days.
         held_commit: the worker is held right before a create-only write, for up to 40 days: no check that it
             has made can be relied upon any more.
@@ -56,6 +58,7 @@ class Faults:
     pause: float = 0.0
     held_commit: float = 0.0
     crash: float = 0.0
+    torn_listing: float = 0.0
 
     @classmethod
     def draw(cls, random: Random) -> Faults:
@@ -70,13 +73,17 @@ class Faults:
                 rates[name] = rate / 10 if name in ("read", "pause", "crash") else rate
         return cls(weak=weak, **rates)
 
+    def with_torn_listings(self, random: Random) -> Faults:
+        """The same, perhaps with torn listings; drawn last, so that older seeds still draw the rest."""
+        return replace(self, torn_listing=random.choice((0.0, *RATES)))
+
     def shown(self) -> str:
         """The kinds that occur, for messages."""
         found = [f"{name}={value}" for name, value in asdict(self).items() if value]
         return " ".join(found) or "none"
 
 
-RATED = tuple(item.name for item in fields(Faults) if item.name != "weak")
+RATED = tuple(item.name for item in fields(Faults) if item.name not in ("weak", "torn_listing"))
 _WEAK_ALONE = ("stale_listing", "truncated_listing", "duplicated_listing", "negative_cache")
 WRITE_FAULTS = (
     "lost_request",

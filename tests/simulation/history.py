@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 
@@ -155,6 +155,7 @@ def draw_plan(seed: str, *, is_long: bool | None = None, faults: Faults | None =
         faults: what goes wrong; drawn when None.
     """
     random = Random(f"plan:{seed}")
+    drawn = faults is None
     faults = faults or Faults.draw(random)
     is_long = random.random() < 0.03 if is_long is None else is_long
     workers = random.choice((2, 2, 3, 3, 4, 5, 8))
@@ -191,7 +192,7 @@ def draw_plan(seed: str, *, is_long: bool | None = None, faults: Faults | None =
     configuration = {"delta.logRetentionDuration": random.choice(RETENTIONS)}
     if random.random() < 0.3:
         configuration["delta.isolationLevel"] = "Serializable"
-    return Plan(
+    plan = Plan(
         seed=seed,
         faults=faults,
         jobs=tuple(jobs),
@@ -200,6 +201,7 @@ def draw_plan(seed: str, *, is_long: bool | None = None, faults: Faults | None =
         exists=exists,
         remote=random.random() < 0.5,
     )
+    return replace(plan, faults=faults.with_torn_listings(random)) if drawn else plan
 
 
 def _upkeep(random: Random) -> list[Job]:

@@ -1,7 +1,7 @@
 """An object store in memory that misbehaves the way real ones do, at rates drawn for each history.
 
 Objects appear whole or not at all, as the protocol `LogStore` demands, so torn writes, which only a file
-system has, are left out.
+system has, are left out. Its torn listings are not.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SimulatedStore:
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         with self._request("list", path):
-            found = [info for info in self._listed() if posixpath.dirname(info.path) == path]
+            found = [info for info in self._read_directory() if posixpath.dirname(info.path) == path]
             found.sort(key=lambda info: info.path)
             if start_after is not None:
                 found = [info for info in found if posixpath.basename(info.path) > start_after]
@@ -249,6 +249,17 @@ class SimulatedStore:
             self._hidden_until_us[path] = self._scheduler.now_us + int(60e6 * self._random.random())
         self._scheduler.note("  cached absence" if hidden else "  not found")
         raise ObjectNotFoundError(f"{path} does not exist")
+
+    def _read_directory(self) -> list[ObjectInfo]:
+        if self.remote or not self._strikes("torn_listing"):
+            return self._listed()
+        before = {info.path for info in self._listed()}
+        for _ in range(self._random.randint(1, 20)):
+            self._scheduler.point()
+        found = self._listed()
+        met = [info for info in found if info.path in before or self._random.random() < 0.5]
+        self._scheduler.note(f"  fault: {len(found) - len(met)} names are made too late to be listed")
+        return met
 
     def _listed(self) -> list[ObjectInfo]:
         if not self._strikes("stale_listing"):

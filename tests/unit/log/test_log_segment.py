@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
-from delta_core.errors import LogGapError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import LogGapError, ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.listing import commit_files, list_log
+from delta_core.log.log_path import commit_path
 from delta_core.log.log_segment import build_segment, extend_segment
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -181,7 +183,88 @@ def test_a_name_that_a_listing_skips_is_looked_up(log: LogBuilder) -> None:
     clock = ManualClock()
     hide = Hide(("2.json",), listings=99)
     assert build_segment(_weak(log, hide), clock=clock).version == 4
+    assert (hide.seen, clock.now_ms()) == (1, 0)
+
+
+def test_a_name_that_is_not_found_at_once_is_listed_again(
+    log: LogBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.create().appends(4)
+    clock = ManualClock()
+    hide = Hide(("2.json",), listings=2)
+    store = _weak(log, hide)
+
+    def head(path: str) -> ObjectInfo:
+        if path.endswith("2.json") or path.endswith("5.json"):
+            raise ObjectNotFoundError(path)
+        raise AssertionError(path)
+
+    monkeypatch.setattr(store, "head", head)
+    assert build_segment(store, clock=clock).version == 4
+    assert hide.seen == 3
     assert 0 < clock.now_ms() < 1000
+
+
+class TornStore(LocalLogStore):
+    """A directory in which some names are made while it is read, too early to be met."""
+
+    unmet: tuple[str, ...] = ()
+    heads = 0
+
+    def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+        found = super().list_directory(path, start_after=start_after)
+        return [info for info in found if not info.path.endswith(self.unmet)]
+
+    def head(self, path: str) -> ObjectInfo:
+        self.heads += 1
+        return super().head(path)
+
+
+def test_a_directory_that_changes_while_it_is_read_has_no_holes(log: LogBuilder) -> None:
+    log.create().appends(3)
+    write_checkpoint(Snapshot.load(log.store))
+    store = TornStore(log.root)
+    segment = build_segment(store)
+    log.appends(5)
+    store.unmet = ("4.json", "6.json", "7.json")
+    assert [commit.version for commit in list_log(store, from_version=5).commits] == [5, 6, 7, 8]
+    extended = extend_segment(store, segment)
+    assert extended is not None
+    assert [commit.version for commit in extended.commits] == [4, 5, 6, 7, 8]
+    assert build_segment(store) == extended
+
+
+def test_a_long_hole_is_looked_into_once(log: LogBuilder) -> None:
+    log.create().appends(30)
+    for version in range(1, 20):
+        (log.root / commit_path(version)).unlink()
+    store = TornStore(log.root)
+    assert [commit.version for commit in list_log(store).commits] == [0, *range(20, 31)]
+    assert store.heads == 1
+
+
+def test_listings_beside_a_writer_have_no_holes(log: LogBuilder) -> None:
+    """Reading the directory misses some of what lands meanwhile: without a look by name most have holes."""
+    log.create()
+    store, ended = LocalLogStore(log.root), threading.Event()
+
+    def write() -> None:
+        version = 1
+        while not ended.is_set():
+            store.put_if_absent(commit_path(version), b"{}")
+            version += 1
+
+    versions: list[int] = []
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while len(versions) < 1000:
+            assert writer.is_alive()
+            versions = [commit.version for commit in list_log(store).commits]
+            assert versions == list(range(len(versions)))
+    finally:
+        ended.set()
+        writer.join()
 
 
 def test_a_stale_tail_is_found_by_name(log: LogBuilder) -> None:
