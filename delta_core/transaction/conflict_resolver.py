@@ -15,7 +15,10 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 
 class ConflictResolver(Protocol):
-    """Asked once for each winner that a rule forbids the transaction to follow."""
+    """Asked once for each winner that a rule forbids the transaction to follow.
+
+    Not where the order of three transactions is what forbids it (`reordering`).
+    """
 
     def resolve(
         self, violation: RuleViolation, winner: WinningCommit, actions: Sequence[Action]

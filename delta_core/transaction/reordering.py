@@ -43,7 +43,12 @@ class WinnerExamination:
             strictly = replace(self.transaction, isolation=IsolationLevel.SERIALIZABLE)
             if concurrent_append(strictly, winner) is not None:
                 self._passed.append(winner)
-        elif self._passed and _changes_rows(winner):
+            return None
+        return self.examine_order(winner)
+
+    def examine_order(self, winner: WinningCommit) -> RuleViolation | None:
+        """Why the order of the transaction, this winner and those before it has no answer, or None."""
+        if self._passed and not winner.is_blind_append and _changes_rows(winner):
             return RuleViolation(
                 rule=REORDERED_APPEND,
                 winner=winner.version,

@@ -377,7 +377,9 @@ class Transaction:
         violation = staged.examination.examine(winner)
         if violation is None:
             return None
-        if self._resolver is not None:
+        # Which of three comes first is no question of rows.
+        order = staged.examination.examine_order(winner)
+        if order is None and self._resolver is not None:
             resolved = self._resolver.resolve(violation, winner, staged.actions)
             if resolved is not None:
                 self._check_files(list(resolved))

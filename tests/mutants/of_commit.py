@@ -215,8 +215,8 @@ MUTANTS = [
     ),
     Mutant(
         name="an append that a third has read is reordered",
-        target="delta_core.transaction.reordering:WinnerExamination.examine",
-        edits=(("elif self._passed and _changes_rows(winner):", "elif False:"),),
+        target="delta_core.transaction.reordering:WinnerExamination.examine_order",
+        edits=(("if self._passed and not winner.is_blind_append and _changes_rows(winner):", "if False:"),),
         killer="tests/concurrency/test_reordering.py::test_an_append_that_another_has_read_is_not_reordered",
     ),
     Mutant(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.actions import Action, AddFile, RemoveFile
+from delta_core.actions import Action, AddFile, CommitInfo, RemoveFile
 from delta_core.errors import CommitError
+from delta_core.expressions.ast import TRUE
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
 from delta_core.transaction.conflict_checker import RuleViolation
@@ -95,3 +96,25 @@ def test_contradictions_that_it_gives_are_not_committed(log: LogBuilder) -> None
     with pytest.raises(CommitError, match="same file twice"):
         _commit(log, snapshot, Doubles())
     assert _paths(log) == {"f1"}
+
+
+@pytest.mark.parametrize("resolved_before", [False, True])
+def test_rows_that_get_along_do_not_settle_the_order_of_three(log: LogBuilder, resolved_before: bool) -> None:
+    """It is before the append that it did not see, and that is before whoever may have read it."""
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    file = "f0"
+    if resolved_before:
+        log.commit(remove("f0"), add("f1"))
+        file = "f1"
+    log.commit(CommitInfo(is_blind_append=True), add("appended"))
+    log.commit(remove(file), add("f2"))
+    resolver = TakesOver()
+
+    transaction = Transaction.begin(snapshot, operation="DELETE", clock=log.clock, resolver=resolver)
+    transaction.read_predicate(TRUE)
+    result = transaction.add(remove("f0", partition_values={"p": "1"}), add("g0")).commit()
+
+    assert isinstance(result, Conflict)
+    assert result.winner == 2 + resolved_before
+    assert len(resolver.asked) == resolved_before
+    assert _paths(log) == {"appended", "f2"}
