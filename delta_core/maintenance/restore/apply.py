@@ -22,8 +22,9 @@ from delta_core.maintenance.restore.plan import (
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
+from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
@@ -70,7 +71,8 @@ def apply_restore(
         snapshot: any version of the plan's table.
         plan: made by `plan_restore`.
         ignore_missing_files: True leaves out files that the store no longer has; their rows are lost.
-        properties: provenance, idempotency key and limits of the commit.
+        properties: provenance, idempotency key and limits of the commit. A key that the table has already
+            makes this run do nothing, whatever the table is by now.
         by_timestamp: record the target in the history by its time instead of its version.
         expected_version: the newest version that the plan's approver saw; None leaves it to the plan, which
             also goes through when newer commits change nothing of it.
@@ -83,6 +85,12 @@ def apply_restore(
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
     """
     latest = snapshot.refresh()
+    found = already_applied(latest, properties.txn) if latest.metadata.id == plan.table_id else None
+    if found is not None:
+        # The table is no longer what the plan was made for, since an earlier run restored it.
+        return RestoreResult(
+            committed=AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=found)
+        )
     if expected_version is not None:
         require_version(latest, expected_version)
     latest.require_writable(operation="restore the table")

@@ -21,6 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.snapshot.history import history
+from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.observer import CommitPhase
 
 MakeTable = Callable[..., Path]
@@ -83,6 +84,19 @@ def test_back_and_forward_again(make_table: MakeTable, helpers: Any) -> None:
     assert forward.version == 5
     assert helpers.content(path) == contents[3]
     assert [helpers.content(path, version) for version in range(4)] == contents
+
+
+def test_a_plan_that_is_carried_out_again_with_its_key_is_done(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table(commits=3)
+    snapshot = helpers.snapshot_of(path)
+    plan = plan_restore(snapshot, version=1)
+    properties = CommitProperties(txn=SetTransaction(app_id="rollback", version=1))
+    assert apply_restore(snapshot, plan, properties=properties, expected_version=2).version == 3
+    write_deltalake(path, helpers.rows(50, 6), mode="append")
+    again = apply_restore(snapshot, plan, properties=properties, expected_version=2)
+    assert again.committed is not None
+    assert again.committed.already_applied
+    assert (again.version, helpers.snapshot_of(path).version) == (None, 4)
 
 
 def test_the_commit_changes_data_and_has_delta_sparks_figures(make_table: MakeTable, helpers: Any) -> None:
