@@ -13,7 +13,7 @@ from delta_core.data.parquet_writer import Compression, write_data_files
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows, checked_rows
 from delta_core.dml.table_change import TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, TableExistsError
+from delta_core.errors import ConfigurationError, TableExistsError, TableNotFoundError
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -228,8 +228,7 @@ def _open(
     known_at_ms = clock.now_ms()
     if isinstance(table_or_uri, str | os.PathLike):
         store = open_store(table_or_uri, storage_options=storage_options, clock=clock)
-        snapshot = Snapshot.load(store, clock=clock) if Snapshot.exists(store) else None
-        return None, store, snapshot, known_at_ms
+        return None, store, _latest(store, clock), known_at_ms
     if storage_options:
         raise ConfigurationError(
             "Storage options cannot be changed on an open table.", fix="Pass the URI, or leave them out."
@@ -241,6 +240,13 @@ def _open(
     if mode != "append" or not 0 <= known_at_ms - handle.known_at_ms <= HANDLE_MAX_AGE_MS:
         handle.update_incremental()
     return handle, handle.store, handle.snapshot, handle.known_at_ms
+
+
+def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
+    try:
+        return Snapshot.load(store, clock=clock)
+    except TableNotFoundError:
+        return None
 
 
 def _commit_mode(mode: WriteMode, predicate: str | None) -> CommitMode:

@@ -26,6 +26,7 @@ from delta_core.errors import (
 )
 from delta_core.log.checksum import VersionChecksum, read_checksum
 from delta_core.log.commit_reader import CommitData, read_commits
+from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
 from delta_core.replay.followed_state import FollowedState
@@ -168,7 +169,10 @@ class Snapshot:
 
     @staticmethod
     def exists(store: LogStore) -> bool:
-        """Whether there is a Delta table at the store's root. One listing."""
+        """Whether there is a Delta table at the store's root. The hint and one listing, seldom two."""
+        hint = read_last_checkpoint(store)
+        if hint is not None and not list_log(store, from_version=hint.version).is_empty:
+            return True
         return not list_log(store).is_empty
 
     def refresh(self) -> Snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from delta_airflow.operators.provenance import work_app_id
+from delta_core.errors import TableNotFoundError
 from delta_core.jobs.job_spec import TableRef
 from delta_core.log.log_path import CHECKPOINT_KINDS, LOG_DIRECTORY, LogFileKind, LogPath, version_prefix
 from delta_core.snapshot.snapshot import Snapshot
@@ -54,8 +55,10 @@ def recorded_version(
         DeltaError: the table cannot be opened.
     """
     store = open_store(table_uri, storage_options=storage_options)
-    if not Snapshot.exists(store):
+    try:
+        snapshot = Snapshot.load(store)
+    except TableNotFoundError:
         return None
     app_id = work_app_id(work_name, TableRef(uri=canonical_table_uri(table_uri), id=table_id))
-    found = Snapshot.load(store).transactions.get(app_id)
+    found = snapshot.transactions.get(app_id)
     return None if found is None else found.version

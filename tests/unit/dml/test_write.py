@@ -176,7 +176,7 @@ class TestCreation:
 
     @staticmethod
     def _blind_to_the_first_table(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Snapshot, "exists", staticmethod(lambda store: False))
+        monkeypatch.setattr("delta_core.dml.write._latest", lambda store, clock: None)
 
 
 class TestData:

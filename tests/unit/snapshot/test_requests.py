@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.dml.write import write_deltalake
 from delta_core.errors import CorruptLogError, DeltaWarning
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -83,6 +85,34 @@ def test_a_long_log_is_listed_by_the_page(log: LogBuilder, store: CountingStore)
     _open(store, log)
     assert store.requests.list_pages == 3
     assert len(store.requests.gets) == 1 + 1 + COMMITS  # the hint that is missing, the part, the commits
+
+
+def test_whether_there_is_a_table_takes_the_end_of_its_log(tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path / "t").create().appends(2500)
+    store = CountingStore(log.root, clock=log.clock)
+    assert Snapshot.exists(store)
+    assert (store.requests.list_pages, store.requests.kinds()) == (3, {"hint": 1})
+    write_checkpoint(Snapshot.load(log.store, clock=log.clock))
+    store.reset()
+    assert Snapshot.exists(store)
+    assert (store.requests.list_pages, store.requests.kinds()) == (1, {"hint": 1})
+    # The hint is only a hint.
+    for path in log.log.iterdir():
+        if path.name[:20] == f"{2500:020d}":
+            path.unlink()
+    assert Snapshot.exists(store)
+
+
+def test_an_append_to_a_uri_lists_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogBuilder(tmp_path / "t").create().appends(1500)
+    write_checkpoint(Snapshot.load(log.store, clock=log.clock))
+    store = CountingStore(log.root)
+    monkeypatch.setattr("delta_core.dml.write.open_store", lambda *args, **options: store)
+    rows = pa.table({"id": pa.array([1], pa.int32()), "p": ["1"]})
+    done = write_deltalake(str(log.root), rows, mode="append")
+    assert done is not None
+    assert done.version == 1501
+    assert store.requests.list_pages == 1
 
 
 @pytest.mark.parametrize("parts", [2, 5])
