@@ -27,7 +27,7 @@ from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS
-from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError
+from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, StorageError
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
@@ -84,7 +84,8 @@ class GroupCommit:
             table_uri: where.
             storage_options: for the store.
             max_appends: of one commit.
-            max_bytes: of rows in memory that wait; `append` waits while there are more.
+            max_bytes: of rows in memory that wait; `append` waits while there are more, but not when an
+                append's own callback makes it.
             commit_properties: provenance and limits of each commit; keys belong to the appends.
             compression: of the data files.
             clock: where time comes from.
@@ -132,7 +133,9 @@ class GroupCommit:
         table = rows if isinstance(rows, pa.Table) else rows.read_all()
         append = _Append(rows=table, txn=txn, outcome=Future())
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting_bytes <= self._max_bytes)
+            # Callbacks run on the group's thread: it would wait for itself.
+            if threading.current_thread() is not self._thread:
+                self._changed.wait_for(lambda: self._closed or self._waiting_bytes <= self._max_bytes)
             if self._closed:
                 raise ConfigurationError("The group is closed.", fix="Append before the context ends.")
             self._waiting.append(append)
@@ -141,11 +144,12 @@ class GroupCommit:
         return append.outcome
 
     def close(self) -> None:
-        """Commit what waits, and end. May be called again."""
+        """Commit what waits, and end. May be called again; from a callback it returns at once."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def __enter__(self) -> Self:
         """The group itself."""
@@ -201,7 +205,9 @@ class GroupCommit:
             group, rows = self._checked(group)
             if rows is None:
                 return
-            adds = self._write(rows)
+            group, adds = self._written(group, rows)
+            if not group:
+                return
             try:
                 transaction = self._staged(group, adds).prepare()
             except DeltaError as error:
@@ -286,6 +292,34 @@ class GroupCommit:
             configuration=change.configuration,
             predicate=None,
         )
+
+    def _written(self, group: Sequence[_Append], rows: pa.Table) -> tuple[list[_Append], list[AddFile]]:
+        """The appends whose rows could be written, and their files; the others are told why not.
+
+        Rows that no file can hold, such as a text that is not UTF-8, are found by halving. A failure of the
+        store is everybody's.
+        """
+        kept: list[_Append] = []
+        adds: list[AddFile] = []
+        parts = [(list(group), rows)]
+        while parts:
+            appends, table = parts.pop()
+            try:
+                adds += self._write(table)
+            except StorageError as error:
+                discard_files(self._store, adds, Rejected(error=error))
+                raise
+            except Exception as error:
+                if len(appends) == 1:
+                    _tell(appends[0], error)
+                    continue
+                middle = len(appends) // 2
+                first = sum(append.rows.num_rows for append in appends[:middle])
+                parts.append((appends[middle:], table.slice(first)))
+                parts.append((appends[:middle], table.slice(0, first)))
+            else:
+                kept += appends
+        return kept, adds
 
     def _write(self, rows: pa.Table) -> list[AddFile]:
         snapshot = self._snapshot

@@ -6,25 +6,29 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
 
 from delta_core import DeltaTable, GroupCommit, write_deltalake
-from delta_core.actions import SetTransaction
+from delta_core.actions import AddFile, SetTransaction
 from delta_core.dml import group_commit
 from delta_core.errors import (
     CommitStateUnknownError,
     ConfigurationError,
     ConstraintViolationError,
+    SchemaError,
     SchemaMismatchError,
+    StorageError,
 )
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import CommitResult
+from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
 
@@ -227,3 +231,79 @@ def test_waiting_rows_are_bounded(table: Path, gate: Gate) -> None:
         thread.join(20)
         assert [outcome.result(20).version for outcome in waiting] == [2, 3]
     assert ids(table) == [0, 1, 2, 3]
+
+
+def test_a_callback_appends_without_waiting_for_itself(table: Path) -> None:
+    more: list[Future[Committed]] = []
+    with GroupCommit(table, max_bytes=1) as group:
+
+        def go_on(_: Future[Committed]) -> None:
+            more.extend(group.append(rows(number)) for number in (2, 3, 4))
+
+        first = group.append(rows(1))
+        first.add_done_callback(go_on)
+        first.result(20)
+        # Others get their turn too.
+        others = [threading.Thread(target=group.append, args=(rows(5),), daemon=True)]
+        others[0].start()
+        others[0].join(20)
+        assert not others[0].is_alive()
+        assert [outcome.result(20).version for outcome in more]
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_callback_may_close_the_group(table: Path) -> None:
+    group = GroupCommit(table)
+    outcome = group.append(rows(1))
+    outcome.add_done_callback(lambda _: group.close())
+    outcome.result(20)
+    group.close()
+    assert ids(table) == [0, 1]
+
+
+def not_text(number: int) -> pa.Table:
+    part = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    return pa.table({"id": pa.array([number], pa.int64()), "part": part})
+
+
+@pytest.mark.parametrize("bad", [{0}, {3}, {6}, {1, 2, 5}, set(range(7))])
+def test_rows_that_cannot_be_written_fail_alone(table: Path, gate: Gate, bad: set[int]) -> None:
+    with GroupCommit(table) as group:
+        group.append(rows(100))
+        assert gate.entered.wait(20)
+        outcomes = [
+            group.append(not_text(number) if number in bad else rows(number + 1, number + 10))
+            for number in range(7)
+        ]
+        gate.opened.set()
+        for number, outcome in enumerate(outcomes):
+            error = outcome.exception(20)
+            assert isinstance(error, SchemaError) if number in bad else error is None
+    good = [number for number in range(7) if number not in bad]
+    assert ids(table) == sorted([0, 100, *(n + 1 for n in good), *(n + 10 for n in good)])
+
+
+def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, calls = group_commit.write_data_files, []
+
+    def fails_late(*args: Any, **options: Any) -> list[AddFile]:
+        calls.append(1)
+        # All four, the first two, the first, the second, the last two, and now the third.
+        if len(calls) == 6:
+            raise StorageError("503")
+        return write(*args, **options)
+
+    with GroupCommit(table) as group:
+        group.append(rows(0)).result(20)
+        before = sorted(table.rglob("*.parquet"))
+        gate = Gate(monkeypatch)
+        group.append(pa.table({"id": ["x"], "part": ["p0"]}))  # never written
+        assert gate.entered.wait(20)
+        outcomes = [group.append(piece) for piece in (rows(1), not_text(2), rows(3), not_text(4))]
+        monkeypatch.setattr(group_commit, "write_data_files", fails_late)
+        gate.opened.set()
+        errors = [type(outcome.exception(20)) for outcome in outcomes]
+    assert errors == [StorageError, SchemaError, StorageError, StorageError]
+    assert sorted(table.rglob("*.parquet")) == before
