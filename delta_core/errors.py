@@ -407,3 +407,28 @@ class QualityGateError(JobError):
     """The data does not meet its suite of expectations; nothing of it was published."""
 
     code = "QUALITY_GATE_FAILED"
+
+
+class LeaseError(DeltaError):
+    """A lease or a reader's pin cannot be had or kept."""
+
+    code = "LEASE_ERROR"
+
+
+class LeaseHeldError(LeaseError):
+    """Another holder has the lease; the message says who, and when it ends."""
+
+    code = "LEASE_HELD"
+    retryable = True
+
+
+class LeaseLostError(LeaseError):
+    """The lease ended or was taken over while its holder worked; nothing was committed since."""
+
+    code = "LEASE_LOST"
+
+
+class LeaseFileError(LeaseError):
+    """A file of a lease or a pin is damaged or of a newer format; the message names it."""
+
+    code = "INVALID_LEASE_FILE"
