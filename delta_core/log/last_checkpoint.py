@@ -10,6 +10,9 @@ from delta_core.errors import StorageError
 from delta_core.log.log_path import LAST_CHECKPOINT_PATH, MAX_VERSION
 from delta_core.storage.log_store import LogStore
 
+MAX_HINT_BYTES = 1 << 20
+"""A larger file is no hint. Those of other writers hold a schema, too, and a few sidecars."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCheckpoint:
@@ -29,9 +32,10 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
-    """The hint; None when it is missing, unreadable or makes no sense. One request."""
+    """The hint; None when it is missing, unreadable, too large or makes no sense. One request."""
     try:
-        parsed = orjson.loads(store.read(LAST_CHECKPOINT_PATH))
+        data = _read(store)
+        parsed = None if len(data) > MAX_HINT_BYTES else orjson.loads(data)
     except (StorageError, orjson.JSONDecodeError):
         return None
     version = _integer(parsed, "version") if isinstance(parsed, dict) else None
@@ -57,6 +61,15 @@ def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
     }
     present = {key: value for key, value in fields.items() if value is not None}
     store.put(LAST_CHECKPOINT_PATH, orjson.dumps(present))
+
+
+def _read(store: LogStore) -> bytes:
+    """The file, or of a too large one so much that it shows."""
+    if store.remote:
+        # A reader in parts would first ask for the size, and every table that is opened would wait for that.
+        return store.read(LAST_CHECKPOINT_PATH)
+    with store.open_input(LAST_CHECKPOINT_PATH) as source:
+        return bytes(source.read(MAX_HINT_BYTES + 1))
 
 
 def _integer(fields: dict[str, object], name: str) -> int | None:

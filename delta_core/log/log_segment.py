@@ -7,11 +7,13 @@ Files"); the commits must exist all the same, since a gap in them means that his
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import LogGapError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.listing import (
+    MAX_LOOKUPS,
     CheckpointFiles,
     CommitFile,
     CompactedFile,
@@ -71,8 +73,11 @@ class LogSegment:
 
 
 class _MissingCommits(Exception):  # noqa: N818 - a signal inside this module
-    def __init__(self, versions: list[int]) -> None:
+    """A hole; `versions` are the first of it, `count` are all: one stray name makes it any length."""
+
+    def __init__(self, versions: list[int], count: int) -> None:
         self.versions = versions
+        self.count = count
         super().__init__(versions)
 
 
@@ -86,7 +91,8 @@ def build_segment(
     """Find the files of a version (None: the latest).
 
     A hole in the listing is looked up by name, and the log listed again, before it counts. Requests: the
-    hint and one listing; on stores with weak listings one more that looks for the next version.
+    hint and one listing; a second one when no checkpoint that serves is where the hint says; on stores with
+    weak listings one more that looks for the next version.
 
     Args:
         store: the table's store.
@@ -105,16 +111,16 @@ def build_segment(
         if attempt and not store.consistent_listing:
             clock.sleep(_BACKOFF_SECONDS * 2**attempt)
         listing = list_log(store, from_version=from_version)
-        if from_version and not any(item.names not in unusable for item in listing.checkpoints):
-            from_version = 0  # the hint was wrong
+        if from_version and not _usable(listing, version, unusable):
+            from_version = 0  # the hint was wrong, or its checkpoint has gone and a later one come
             listing = list_log(store)
         if version is None and not store.consistent_listing:
             listing = _with_unlisted_tail(store, listing)
         try:
             return _select_named(store, listing, version=version, unusable=unusable)
         except _MissingCommits as gap:
-            missing, from_version = gap.versions, 0
-    shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+            hole, from_version = gap, 0
+    shown = ", ".join(map(str, hole.versions[:5])) + (", ..." if hole.count > 5 else "")
     raise LogGapError(
         f"The log of {store.uri!r} has a gap: version {shown} is missing, later ones exist.",
         cause="A commit was deleted, or the table was copied incompletely.",
@@ -136,7 +142,7 @@ def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     if own is None or (segment.version_file is not None and own.info != segment.version_file):
         return None
     latest = max(found)
-    if sorted(found) != list(range(segment.version, latest + 1)) or listing.latest_version > latest:
+    if len(found) != latest - segment.version + 1 or listing.latest_version > latest:
         return None
     if latest == segment.version:
         return segment
@@ -159,8 +165,21 @@ def _select_named(
     try:
         return _select(store, listing, version=version, unusable=unusable)
     except _MissingCommits as gap:
+        if gap.count > MAX_LOOKUPS:
+            raise  # so many cannot be looked up, and a part of them does not help
         named = with_commits(store, listing, gap.versions)
     return _select(store, named, version=version, unusable=unusable)
+
+
+def _usable(
+    listing: LogListing, target: int | None, unusable: frozenset[tuple[str, ...]]
+) -> list[CheckpointFiles]:
+    """The checkpoints that a version (None: any) can be read from, best last."""
+    return [
+        item
+        for item in listing.checkpoints
+        if (target is None or item.version <= target) and item.names not in unusable
+    ]
 
 
 def _select(
@@ -175,16 +194,18 @@ def _select(
     latest = listing.latest_version
     target = latest if version is None else version
     commits = {commit.version: commit for commit in listing.commits}
-    usable = [item for item in listing.checkpoints if item.version <= target and item.names not in unusable]
+    usable = _usable(listing, target, unusable)
     checkpoint = usable[-1] if usable else None
     first = 0 if checkpoint is None else checkpoint.version + 1
     if target > latest or target < 0:
         raise _no_version(store, listing, target)
     if checkpoint is None and 0 not in commits and not unusable and listing.checkpoints:
         raise _no_version(store, listing, target)
-    missing = [number for number in range(first, target + 1) if number not in commits]
-    if missing:
-        raise _MissingCommits(missing)
+    # Counted before the numbers are made: they may go up to 2^63.
+    count = target + 1 - first - sum(first <= number <= target for number in commits)
+    if count:
+        gone = (number for number in range(first, target + 1) if number not in commits)
+        raise _MissingCommits(list(islice(gone, MAX_LOOKUPS)), count)
     own = commits.get(target)
     return LogSegment(
         version=target,

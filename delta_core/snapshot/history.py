@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from delta_core.actions import Action, CommitInfo
 from delta_core.actions.json_codec import decode_commit
 from delta_core.errors import ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
+from delta_core.log.bounded_read import read_lines
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
@@ -62,7 +63,7 @@ def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[Hi
 
 
 def commit_actions(store: LogStore, version: int) -> list[Action]:
-    """The actions of one commit, in the order of the file. One request.
+    """The actions of one commit, in the order of the file. Two requests; one when it is in a cache.
 
     Raises:
         VersionNotFoundError: the commit is not, or no longer, in the log.
@@ -70,7 +71,8 @@ def commit_actions(store: LogStore, version: int) -> list[Action]:
     """
     path = commit_path(version)
     try:
-        data = store.read(path)
+        # What is too long to be a commit is refused before it is in memory, so the size comes first.
+        data = read_lines(store, store.head(path))
     except ObjectNotFoundError as error:
         raise VersionNotFoundError(
             f"Version {version} of {store.uri!r} is not in the log.",

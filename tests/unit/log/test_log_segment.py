@@ -113,6 +113,21 @@ def test_an_old_hint_is_overtaken(log: LogBuilder) -> None:
     assert build_segment(log.store, version=4).checkpoint_version == 3
 
 
+def test_a_hint_whose_checkpoint_is_gone(log: LogBuilder) -> None:
+    """A later checkpoint does not serve an earlier version, and the commits from 0 on do."""
+    log.create().appends(9)
+    log.raw(f"{6:020d}.checkpoint.parquet", PART)
+    log.raw("_last_checkpoint", b'{"version":3}')
+    for version in range(3, 6):
+        segment = build_segment(log.store, version=version)
+        assert [commit.version for commit in segment.commits] == list(range(version + 1))
+    assert build_segment(log.store, version=6).checkpoint_version == 6
+    assert build_segment(log.store, version=7).checkpoint_version == 6
+    assert build_segment(log.store).checkpoint_version == 6
+    log.raw(f"{1:020d}.checkpoint.parquet", PART)
+    assert build_segment(log.store, version=4).checkpoint_version == 1
+
+
 def test_a_multi_part_checkpoint_needs_all_parts(log: LogBuilder) -> None:
     log.create().appends(5)
     for part in (1, 3):
