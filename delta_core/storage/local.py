@@ -143,7 +143,8 @@ class LocalLogStore:
         """A seekable reader. Raises ObjectNotFoundError."""
         target = self._resolve(path)
         try:
-            return pa.OSFile(str(target), "rb")
+            # Arrow takes text for UTF-8, and a name need not be.
+            return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
             if os.path.isdir(target):
                 raise _not_found(path) from error

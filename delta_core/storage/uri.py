@@ -25,6 +25,8 @@ MAX_PATH_CHARACTERS = 1 << 15
 
 _SHOWN_CHARACTERS = 300
 
+_UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
+
 
 def uri_scheme(uri: str) -> str | None:
     """The lower-case scheme of `scheme:/...`, or None for a plain path."""
@@ -39,7 +41,8 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     `s3:`. The result is percent-encoded and is its own canonical form. The path need not exist.
 
     Raises:
-        InvalidUriError: empty, contains NUL, names a remote host, or is of a scheme without a store.
+        InvalidUriError: empty, contains NUL, names a remote host, is of a scheme without a store, or has
+            percent-escapes that are not UTF-8.
     """
     text = os.fspath(uri)
     if not text:
@@ -49,6 +52,12 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     if "\0" in text:
         raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")
     scheme = uri_scheme(text)
+    if scheme is not None and not _is_text(text):
+        raise InvalidUriError(
+            "The table URI cannot be decoded.",
+            cause="Its percent-escapes are not UTF-8.",
+            fix="Pass the URI with UTF-8 escapes; a local directory with such a name must be renamed.",
+        )
     if scheme is None:
         path = text
     elif scheme == "file":
@@ -78,9 +87,13 @@ def canonical_log_path(raw_log_path: str) -> str:
     """What two spellings of one file in the log have in common: for comparing, not for opening.
 
     Percent-escapes are decoded; `file:/x`, `file:///x` and `/x` are one file, and so are `s3a://b/x` and
-    `s3://b/x`.
+    `s3://b/x`. Bytes that are not UTF-8 stay apart from each other and from every name that is.
     """
-    text = unquote(raw_log_path) if "%" in raw_log_path else raw_log_path
+    text = raw_log_path
+    if "%" in text:
+        text = unquote(text, errors="surrogateescape")
+        # Arrow takes no lone surrogates; and no file's name has a NUL, so no text is the same as this one.
+        text = _UNDECODED_BYTE.sub(lambda found: f"\0{ord(found[0]) & 0xFF:02X}\0", text)
     if text.startswith("file:/"):
         return "/" + text[len("file:") :].lstrip("/")
     if text.startswith(("s3a://", "s3n://")):
@@ -90,6 +103,8 @@ def canonical_log_path(raw_log_path: str) -> str:
 
 def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
     """The store path (decoded, relative to the root) of a path in the log.
+
+    Bytes that are not UTF-8 become lone surrogates, as Python names local files that have them.
 
     Args:
         raw_log_path: `path` of an action: URL-encoded, relative to the table root or absolute.
@@ -105,7 +120,7 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
         return _below_remote_root(raw_log_path, root_uri)
     if scheme not in (None, "file"):
         raise _escape(raw_log_path, root_uri, f"it belongs to the scheme {scheme!r}")
-    decoded = unquote(raw_log_path)
+    decoded = unquote(raw_log_path, errors="surrogateescape")
     if "\0" in decoded:
         raise _escape(raw_log_path, root_uri, "it contains a NUL character")
     if scheme == "file" or decoded.startswith("/"):
@@ -114,6 +129,8 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
 
 
 def _below_remote_root(raw_log_path: str, root_uri: str) -> str:
+    if not _is_text(raw_log_path):
+        raise _escape(raw_log_path, root_uri, "its percent-escapes are not UTF-8, and names in the store are")
     if uri_scheme(raw_log_path) is not None:
         path = path_below(raw_log_path, root_uri=root_uri)
         if path is None:
@@ -176,7 +193,7 @@ def _absolute_path(raw: str) -> str | None:
     if scheme not in (None, "file"):
         return None
     try:
-        path = _path_of_file_uri(raw) if scheme else unquote(raw)
+        path = _path_of_file_uri(raw) if scheme else unquote(raw, errors="surrogateescape")
     except InvalidUriError:
         return None
     if not path.startswith("/") or path.startswith("//") or "\0" in path:
@@ -188,7 +205,7 @@ def _absolute_path(raw: str) -> str | None:
 
 def _relative_to_root(raw: str, root_uri: str, *, is_uri: bool) -> str:
     try:
-        path = _path_of_file_uri(raw) if is_uri else unquote(raw)
+        path = _path_of_file_uri(raw) if is_uri else unquote(raw, errors="surrogateescape")
     except InvalidUriError as error:
         raise _escape(raw, root_uri, error.problem) from error
     if path.startswith("//") or ".." in path.split("/"):
@@ -215,7 +232,17 @@ def _path_of_file_uri(uri: str) -> str:
                 fix=f"Write file:///{host}{slash}{tail} if a local path is meant.",
             )
         rest = slash + tail
-    return unquote(rest) or "/"
+    return unquote(rest, errors="surrogateescape") or "/"
+
+
+def _is_text(raw: str) -> bool:
+    if "%" not in raw:
+        return True
+    try:
+        unquote(raw, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _escape(raw: str, root_uri: str, cause: str) -> PathEscapeError:

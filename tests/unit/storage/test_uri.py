@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,36 @@ def test_spellings_of_one_file_compare_equal() -> None:
         len({canonical_log_path(p) for p in ("/a/b%20c", "file:/a/b%20c", "file:///a/b%20c", "/a/b c")}) == 1
     )
     assert canonical_log_path("p=1/x") == "p=1/x"
+
+
+def test_bytes_that_are_no_text_stay_apart() -> None:
+    raw = [
+        "x%FF.parquet",
+        "x%FE.parquet",
+        "x%EF%BF%BD.parquet",
+        "x%25FF.parquet",
+        "x%FFFF.parquet",
+        "xFF.parquet",
+    ]
+    assert len({canonical_log_path(path) for path in raw}) == len(raw)
+    assert canonical_log_path("x%ff.parquet") == canonical_log_path("%78%FF.parquet")
+    assert canonical_log_path("file:/t/x%ff") == canonical_log_path("/t/x%FF")
+    for path in raw:
+        canonical_log_path(path).encode()
+
+
+def test_a_local_file_is_known_by_bytes_that_are_no_text() -> None:
+    for raw in ("p=1/x%FF", "file:///data/table/p=1/x%ff", "/data/table/p=1/x%FF"):
+        assert os.fsencode(resolve_data_path(raw, root_uri=ROOT)) == b"p=1/x\xff"
+    for raw in ("x%FF", "s3://bucket/t/p=%C3/x"):
+        with pytest.raises(PathEscapeError) as caught:
+            resolve_data_path(raw, root_uri="s3://bucket/t")
+        assert raw in caught.value.problem
+        assert "not UTF-8" in str(caught.value)
+
+
+@pytest.mark.parametrize("uri", ["file:///data/%FF", "s3://bucket/t%C3"])
+def test_a_table_uri_that_is_no_text_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidUriError, match="cannot be decoded"):
+        canonical_table_uri(uri)
+    assert canonical_table_uri("/data/%FF").endswith("%25FF")
