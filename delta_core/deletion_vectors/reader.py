@@ -17,6 +17,13 @@ _MAGIC = 1681511377
 _FORMAT_VERSION = 1
 _UUID_CHARACTERS = 20
 _MAX_BYTES = 1 << 31
+# A value takes 27 at most, when it is the only one of its bucket (a key, a cookie and a count, 4 each), of
+# its container (a header and an offset, 4 each, and a byte of flags) and of its run (a count of 2, a run of
+# 4). A bucket of 12 for each 2^32 rows may be there and be empty.
+_MOST_BYTES_OF_VALUE = 32
+_BYTES_OF_FRAME = 4096
+# A vector that is much larger than a request's answer is not read before its first bytes are right.
+_LARGE_BYTES = 1 << 16
 
 
 def read_deletion_vector(
@@ -26,10 +33,12 @@ def read_deletion_vector(
     num_rows: int,
     access: DataAccess = TABLE_ONLY,
 ) -> Positions:
-    """The positions of the deleted rows, ascending. At most one request; none for an inline vector.
+    """The positions of the deleted rows, ascending.
 
     Checked: the file's format version, the size, the checksum, the magic number, and the number of rows
-    against the descriptor and the data file.
+    against the descriptor and the data file. That number bounds the memory: a vector with more bytes than so
+    many rows can take is not read. Requests: none for an inline vector; else the file is opened, and its
+    first byte, a large vector's first eight and the vector are read, at once where they lie close together.
 
     Args:
         store: the table's store.
@@ -48,11 +57,13 @@ def read_deletion_vector(
         raise _malformed(where, f"it deletes {descriptor.cardinality} rows of a file that has {num_rows}")
     if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < _MAX_BYTES:
         raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
+    if descriptor.size_in_bytes > _most_bytes(descriptor.cardinality, num_rows=num_rows):
+        raise _malformed(
+            where, f"{descriptor.cardinality} rows never take {descriptor.size_in_bytes} bytes, as it says"
+        )
     try:
         data = _inline(descriptor) if descriptor.storage_type == "i" else _stored(store, descriptor, access)
-        magic = int.from_bytes(data[:4], "little")
-        if magic != _MAGIC:
-            raise MalformedBitmap(f"its magic number is {magic}, expected {_MAGIC}")
+        _require_magic(data[:4])
         return decode_portable64(data[4:], cardinality=descriptor.cardinality)
     except ValueError as error:
         raise _malformed(where, str(error)) from error
@@ -79,6 +90,17 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str)
         raise ValueError("its prefix is not one directory")
     name = f"deletion_vector_{uuid.UUID(bytes=z85.decode(encoded))}.bin"
     return f"{prefix}/{name}" if prefix else name
+
+
+def _most_bytes(cardinality: int, *, num_rows: int) -> int:
+    """What a vector of so many rows cannot exceed, whatever containers its writer chose."""
+    return _BYTES_OF_FRAME + _MOST_BYTES_OF_VALUE * (cardinality + (num_rows >> 32))
+
+
+def _require_magic(found: bytes) -> None:
+    magic = int.from_bytes(found, "little")
+    if magic != _MAGIC:
+        raise MalformedBitmap(f"its magic number is {magic}, expected {_MAGIC}")
 
 
 def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
@@ -116,17 +138,27 @@ def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataA
                 # Read so far, a size of two gigabytes would be allocated first.
                 raise MalformedBitmap("its file ends early")
             source.seek(start)
+            if descriptor.size_in_bytes > _LARGE_BYTES:
+                head = source.read(8)
+                _require_size(head[:4], descriptor)
+                _require_magic(head[4:])
+                source.seek(start)
             framed = source.read(4 + descriptor.size_in_bytes + 4)
         except OSError as error:
             raise MalformedBitmap(str(error)) from error
     if len(framed) != descriptor.size_in_bytes + 8:
         raise MalformedBitmap("its file ends early")
-    size, data = int.from_bytes(framed[:4], "big"), framed[4:-4]
-    if size != descriptor.size_in_bytes:
-        raise MalformedBitmap(f"its file says {size} bytes, its descriptor {descriptor.size_in_bytes}")
+    _require_size(framed[:4], descriptor)
+    data = framed[4:-4]
     if zlib.crc32(data) != int.from_bytes(framed[-4:], "big"):
         raise MalformedBitmap("its checksum is wrong")
     return bytes(data)
+
+
+def _require_size(found: bytes, descriptor: DeletionVectorDescriptor) -> None:
+    size = int.from_bytes(found, "big")
+    if size != descriptor.size_in_bytes:
+        raise MalformedBitmap(f"its file says {size} bytes, its descriptor {descriptor.size_in_bytes}")
 
 
 def _malformed(where: str, cause: str) -> InvalidTableError:

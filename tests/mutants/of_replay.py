@@ -118,7 +118,7 @@ MUTANTS = [
     Mutant(
         name="the hint is trusted",
         target=f"{SEGMENT}:build_segment",
-        edits=(("if from_version and not any(", "if False and not any("),),
+        edits=(("if from_version and not _usable(", "if False and not _usable("),),
         killer=f"{SEGMENT_TESTS}::test_the_hint_is_only_a_hint",
     ),
     Mutant(
@@ -126,16 +126,16 @@ MUTANTS = [
         target=f"{SEGMENT}:_select",
         edits=(
             (
-                "    if missing:\n        raise _MissingCommits(missing)\n",
-                "    if missing:\n        target = missing[0] - 1\n",
+                "        raise _MissingCommits(list(islice(gone, MAX_LOOKUPS)), count)\n",
+                "        target = next(gone) - 1\n",
             ),
         ),
         killer=f"{SEGMENT_TESTS}::test_a_gap_is_never_a_shorter_table",
     ),
     Mutant(
         name="a checkpoint of a later version is taken",
-        target=f"{SEGMENT}:_select",
-        edits=(("item.version <= target and ", ""),),
+        target=f"{SEGMENT}:_usable",
+        edits=(("(target is None or item.version <= target) and ", ""),),
         killer=f"{SEGMENT_TESTS}::test_newest_checkpoint_at_or_before_the_version",
     ),
     Mutant(
@@ -148,7 +148,7 @@ MUTANTS = [
         name="a refresh passes over a gap",
         target=f"{SEGMENT}:extend_segment",
         edits=(
-            ("if sorted(found) != list(range(segment.version, latest + 1)) or", "if"),
+            ("if len(found) != latest - segment.version + 1 or", "if"),
             (
                 "newer = tuple(found[version] for version in range(segment.version + 1, latest + 1))",
                 "newer = tuple(found[version] for version in sorted(found) if version > segment.version)",

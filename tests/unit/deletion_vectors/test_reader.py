@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tracemalloc
 import uuid
 import zlib
@@ -126,7 +127,8 @@ def test_a_missing_file_is_named(store: LocalLogStore) -> None:
         ({"cardinality": 7}, "descriptor says 7"),
         ({"cardinality": -1}, "descriptor"),
         ({"size_in_bytes": 10}, "descriptor 10"),
-        ({"size_in_bytes": 1 << 20}, "ends early"),
+        ({"size_in_bytes": 1 << 12}, "ends early"),
+        ({"size_in_bytes": 1 << 20}, "6 rows never take 1048576 bytes"),
         ({"size_in_bytes": -4}, "-4 bytes"),
         ({"offset": -1}, "offset is -1"),
         ({"offset": 1 << 30}, "ends early"),
@@ -172,14 +174,102 @@ def test_more_rows_than_the_file_has_are_not_unfolded(store: LocalLogStore) -> N
         read_deletion_vector(store, descriptor, num_rows=2)
 
 
+class OpenedStore(LocalLogStore):
+    """Remembers what it opened."""
+
+    source: pa.NativeFile | None = None
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self.source = super().open_input(path)
+        return self.source
+
+
+def test_a_vector_that_is_too_large_for_its_rows_is_not_opened(store: LocalLogStore) -> None:
+    (descriptor,) = stored(store, ROWS)
+    os.truncate(next(store.root.glob("*.bin")), 2 << 30)
+    opened = OpenedStore(store.root)
+    forged = dataclasses.replace(descriptor, size_in_bytes=3 << 29, cardinality=2)
+    with pytest.raises(InvalidTableError, match="2 rows never take 1610612736 bytes"):
+        read_deletion_vector(opened, forged, num_rows=2)
+    assert opened.source is None
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (bytes(8), "its file says 0 bytes"),
+        ((3 << 29).to_bytes(4, "big") + bytes(4), "its magic number is 0"),
+    ],
+)
+def test_a_large_vector_is_not_read_before_its_first_bytes_are_right(
+    store: LocalLogStore, head: bytes, said: str
+) -> None:
+    (descriptor,) = stored(store, ROWS)
+    file = next(store.root.glob("*.bin"))
+    file.write_bytes(b"\x01" + head)
+    os.truncate(file, 2 << 30)
+    forged = dataclasses.replace(descriptor, size_in_bytes=3 << 29, cardinality=10**8)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidTableError, match=said):
+            read_deletion_vector(store, forged, num_rows=10**9)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert pa.total_allocated_bytes() == before
+
+
+def test_a_large_vector_is_read(store: LocalLogStore) -> None:
+    rows = list(range(0, 1_000_000, 3))
+    (descriptor,) = stored(store, rows)
+    assert descriptor.size_in_bytes > 1 << 16
+    assert read_deletion_vector(store, descriptor, num_rows=ENOUGH).tolist() == rows
+
+
+def _empty_buckets(count: int) -> bytes:
+    """As writers that keep an array of buckets write it when no row is deleted."""
+    bucket = (12346).to_bytes(4, "little") + bytes(4)
+    buckets = b"".join(high.to_bytes(4, "little") + bucket for high in range(count))
+    return (1681511377).to_bytes(4, "little") + count.to_bytes(8, "little") + buckets
+
+
+@pytest.mark.parametrize(
+    ("rows", "data"),
+    [
+        ([], _empty_buckets(1 << 12)),
+        ([high << 32 for high in range(4000)], None),
+        ([low << 16 for low in range(20_000)], None),
+        ([start + at for start in range(0, 1 << 24, 1 << 12) for at in range(3)], None),
+        (list(range(0, 400_000, 2)), None),
+        (list(range(4097)), None),
+    ],
+    ids=["empty buckets", "buckets of one", "containers of one", "short runs", "bitsets", "least bitset"],
+)
+@pytest.mark.parametrize("runs", [False, True])
+def test_no_vector_is_too_large_for_its_rows(
+    store: LocalLogStore, rows: list[int], data: bytes | None, runs: bool
+) -> None:
+    """The sparsest vectors that the format allows are within the bound."""
+    bitmap = BitMap64(rows)
+    if runs:
+        bitmap.run_optimize()
+    data = data or (1681511377).to_bytes(4, "little") + bytes(bitmap.serialize())
+    (descriptor,) = stored(store, [])
+    next(store.root.glob("*.bin")).write_bytes(b"\x01" + framed(data))
+    whole = dataclasses.replace(descriptor, size_in_bytes=len(data), cardinality=len(rows))
+    found = read_deletion_vector(store, whole, num_rows=max(1 << 44, *rows, 0))
+    assert found.tolist() == rows
+
+
 def test_a_forged_size_is_not_allocated(store: LocalLogStore) -> None:
     (descriptor,) = stored(store, ROWS)
-    forged = dataclasses.replace(descriptor, size_in_bytes=2**31 - 1)
+    forged = dataclasses.replace(descriptor, size_in_bytes=2**31 - 1, cardinality=10**8)
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
         with pytest.raises(InvalidTableError, match="its file ends early"):
-            read_deletion_vector(store, forged, num_rows=ENOUGH)
+            read_deletion_vector(store, forged, num_rows=10**9)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
