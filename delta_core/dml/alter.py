@@ -38,6 +38,7 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
 from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.transaction import Transaction
 
 
@@ -233,7 +234,13 @@ def _change(
     if protocol != snapshot.protocol:
         actions.insert(0, protocol)
     transaction = Transaction.begin(
-        snapshot, operation=operation, operation_parameters=parameters, properties=properties, clock=clock
+        snapshot,
+        operation=operation,
+        operation_parameters=parameters,
+        properties=properties,
+        # A row that is added meanwhile has not been looked at, whatever the table asks of reads.
+        isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
+        clock=clock,
     )
     if reads_rows:
         transaction.read_predicate(None)

@@ -7,7 +7,7 @@ the version is read back, and its transaction id decides:
 - ours: committed, only the response was lost;
 - another's: check for conflicts up to the tail, then try the version after it;
 - not there: the same bytes again at the same version; a late first write is still ours;
-- unreadable: unknown, and the caller keeps its files.
+- unreadable, again and again: unknown, and the caller keeps its files.
 
 A version is never skipped: the next one is tried only after another writer's commit was read at this one.
 """
@@ -15,7 +15,8 @@ A version is never skipped: the next one is tried only after another writer's co
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -154,17 +155,9 @@ class Committer:
         pauses = DecorrelatedJitter(random=self.random)
         undecided = False
         while True:
-            stale: DeltaError | None
-            try:
-                stale = self.guard.before_put()
-            except StorageError as error:
-                stale = error  # nobody knows what the next version would be written on top of
+            stale = self._stale()
             if stale is not None:
-                return (
-                    self._unknown(version, str(stale))
-                    if self._ambiguous
-                    else Rejected(error=stale, attempts=self._attempts)
-                )
+                return self._refused(version, stale)
             if undecided and self._out_of_time:
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
             self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
@@ -172,7 +165,7 @@ class Committer:
             refused: StorageError | None = None
             exists = False
             try:
-                self.store.put_if_absent(commit_path(version), data)
+                self._put(version, data)
             except ObjectExistsError:
                 exists = True
             except _REFUSALS as error:
@@ -197,24 +190,49 @@ class Committer:
             undecided = True
             self.clock.sleep(pauses.next_seconds())
 
+    def _stale(self) -> DeltaError | None:
+        try:
+            return self.guard.look()
+        except StorageError as error:
+            return error  # nobody knows what the next version would be written on top of
+
+    def _refused(self, version: int, error: DeltaError) -> CommitResult:
+        if self._ambiguous:
+            return self._unknown(version, str(error))
+        return Rejected(error=error, attempts=self._attempts)
+
     def _owner(self, version: int, data: bytes) -> CommitResult | _Lost | None:
         """Read a version back: landed, lost, unknown, or None when it does not exist."""
-        try:
-            found = self._read(version)
-        except StorageError as error:
-            return self._unknown(version, f"Reading the version back failed: {error.problem}")
-        if found is None:
-            return None
-        if found == data:
-            return self._landed(version, found, recovered=True)
-        try:
-            actions = decode_commit(found, path=commit_path(version))
-        except CorruptLogError as error:
-            return self._unreadable(version, str(error))
-        if any(isinstance(a, CommitInfo) and a.txn_id == self.request.txn_id for a in actions):
-            return self._landed(version, found, recovered=True)
-        self._keep(version, found)
-        return _Lost(winner=WinningCommit.of(version, actions))
+        pauses = DecorrelatedJitter(random=self.random)
+        unreadable = ""
+        for remaining in range(READ_BACK_TRIES - 1, -1, -1):
+            try:
+                found = self._read(version)
+            except StorageError as error:
+                return self._unknown(version, f"Reading the version back failed: {error.problem}")
+            if found is None:
+                return None
+            if found == data:
+                return self._landed(version, data, recovered=True)
+            try:
+                actions = decode_commit(found, path=commit_path(version))
+            except CorruptLogError as error:
+                unreadable = str(error)
+            else:
+                info = next((a for a in actions if isinstance(a, CommitInfo)), None)
+                if info is not None and info.txn_id == self.request.txn_id:
+                    return self._landed(version, data, recovered=True)
+                if actions:
+                    stale = self._stale()
+                    if stale is not None:
+                        return self._refused(version, stale)
+                    self._lost_to(version, found)
+                    return _Lost(winner=WinningCommit.of(version, actions))
+                unreadable = "It is empty."
+            # The store may have sent half of it, and it may be ours.
+            if remaining:
+                self.clock.sleep(pauses.next_seconds())
+        return self._unknown(version, f"What was read back cannot be understood: {unreadable}")
 
     def _examine_to_tail(self, known: int) -> int | CommitResult:
         """Judge every commit after `known`: the last version there is, or the result when one conflicts."""
@@ -229,7 +247,7 @@ class Committer:
             except (StorageError, CorruptLogError) as error:
                 return self._unreadable(version + 1, str(error))
             version += 1
-            self._keep(version, found)
+            self._lost_to(version, found)
             refusal = self.request.examine(WinningCommit.of(version, actions))
             if refusal is not None:
                 return refusal
@@ -239,7 +257,7 @@ class Committer:
         pauses = DecorrelatedJitter(random=self.random)
         for remaining in range(READ_BACK_TRIES - 1, -1, -1):
             try:
-                return self.store.read(commit_path(version))
+                return self._get(version)
             except ObjectNotFoundError:
                 return None
             except StorageError:
@@ -247,6 +265,14 @@ class Committer:
                     raise
                 self.clock.sleep(pauses.next_seconds())
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def _put(self, version: int, data: bytes) -> None:
+        with _typed():
+            self.store.put_if_absent(commit_path(version), data)
+
+    def _get(self, version: int) -> bytes:
+        with _typed():
+            return self.store.read(commit_path(version))
 
     def _landed(self, version: int, data: bytes, *, recovered: bool) -> CommitResult:
         try:
@@ -260,6 +286,10 @@ class Committer:
         return Committed(
             version=version, recovered=recovered, attempts=self._attempts, txn_id=self.request.txn_id
         )
+
+    def _lost_to(self, version: int, data: bytes) -> None:
+        self._keep(version, data)
+        self.guard.winner_seen(commit_path(version), data)
 
     def _keep(self, version: int, data: bytes) -> None:
         self.tail.append(CommitData(version=version, path=commit_path(version), data=data))
@@ -293,6 +323,21 @@ class Committer:
     def _out_of_time(self) -> bool:
         elapsed = self.clock.monotonic_seconds() - self._started_seconds
         return elapsed >= self.request.deadline_seconds
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    """A store that fails in a way of its own has said nothing of what became of the request."""
+    try:
+        yield
+    except DeltaError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            "The store failed in a way that it does not document.",
+            cause=f"{type(error).__name__}: {error}",
+            fix="Look for the cause in the store's client.",
+        ) from error
 
 
 def _rejection(error: StorageError) -> StorageError | CommitRejectedError:

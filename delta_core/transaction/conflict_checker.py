@@ -12,7 +12,7 @@ the same file always conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from delta_core.actions import AddFile, Metadata, RemoveFile
@@ -47,6 +47,10 @@ INERT_PROPERTIES = frozenset(
 """Properties that say nothing about what a data file may contain. Those outside `delta.` are inert too."""
 
 
+VACUUM_START = "VACUUM START"
+"""The operation of the commit that a vacuum makes before it deletes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictRule:
     """A named rule."""
@@ -64,13 +68,20 @@ class RuleViolation:
     error: ConcurrentModificationError
 
 
-def find_conflict(transaction: TransactionFootprint, winner: WinningCommit) -> RuleViolation | None:
+def find_conflict(
+    transaction: TransactionFootprint, winner: WinningCommit, *, settled: Collection[str] = ()
+) -> RuleViolation | None:
     """The first rule that forbids ordering the transaction after the winner, or None.
 
     Pure; reads nothing.
+
+    Args:
+        transaction: what it read and changes.
+        winner: the commit that it did not see.
+        settled: names of rules that are not asked.
     """
     for rule in CONFLICT_RULES:
-        error = rule.check(transaction, winner)
+        error = None if rule.name in settled else rule.check(transaction, winner)
         if error is not None:
             return RuleViolation(rule=rule.name, winner=winner.version, error=error)
     return None
@@ -221,6 +232,20 @@ def same_domain(
     )
 
 
+def vacuum_started(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """A vacuum began to delete files, perhaps those that the transaction wants to use again."""
+    info = winner.commit_info
+    if not transaction.reuses_files or info is None or info.operation != VACUUM_START:
+        return None
+    return ConcurrentWriteError(
+        f"A vacuum began in {winner.label}, while this operation was about to use old files again.",
+        cause="It may delete these files.",
+        fix="Wait until the vacuum has ended, then run the operation again.",
+    )
+
+
 CONFLICT_RULES: tuple[ConflictRule, ...] = (
     ConflictRule(name="protocol_changed", check=protocol_changed),
     ConflictRule(name="metadata_changed", check=metadata_changed),
@@ -229,6 +254,7 @@ CONFLICT_RULES: tuple[ConflictRule, ...] = (
     ConflictRule(name="delete_delete", check=delete_delete),
     ConflictRule(name="same_application", check=same_application),
     ConflictRule(name="same_domain", check=same_domain),
+    ConflictRule(name="vacuum_started", check=vacuum_started),
 )
 
 

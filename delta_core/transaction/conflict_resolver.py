@@ -15,7 +15,7 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 
 class ConflictResolver(Protocol):
-    """Asked once for each winner that a rule forbids the transaction to follow.
+    """Asked once for each winner and each rule that forbids the transaction to follow it.
 
     Not where the order of three transactions is what forbids it (`reordering`).
     """
@@ -31,6 +31,7 @@ class ConflictResolver(Protocol):
             actions: what the transaction would commit, without `commitInfo`.
 
         The new actions must mean the same to the rows that the winner did not touch: they are checked for
-        contradictions as staged ones are, and against the winners that follow, not against this one again.
+        contradictions as staged ones are, against this winner by the other rules, and against those that
+        follow by all.
         """
         ...

@@ -37,7 +37,11 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionFootprint:
-    """A transaction as the conflict rules see it."""
+    """A transaction as the conflict rules see it.
+
+    Attributes:
+        reuses_files: it adds data files that it did not write, and that no version may refer to by now.
+    """
 
     reads: ReadSet
     removed_files: frozenset[str]
@@ -49,6 +53,7 @@ class TransactionFootprint:
     isolation: IsolationLevel
     base_metadata: Metadata | None
     matcher: FileMatcher
+    reuses_files: bool = False
 
     @classmethod
     def of(
@@ -59,6 +64,7 @@ class TransactionFootprint:
         isolation: IsolationLevel,
         base_metadata: Metadata | None,
         matcher: FileMatcher,
+        reuses_files: bool = False,
     ) -> TransactionFootprint:
         """The footprint of staged actions."""
         return cls(
@@ -72,6 +78,7 @@ class TransactionFootprint:
             isolation=isolation,
             base_metadata=base_metadata,
             matcher=matcher,
+            reuses_files=reuses_files,
         )
 
     @property

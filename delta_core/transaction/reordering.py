@@ -1,5 +1,6 @@
-"""Ordering a transaction before blind appends that it did not see: allowed until somebody has read them.
+"""All the winners over a transaction together: what they say of its place in a serial order.
 
+Ordering it before blind appends that it did not see is allowed until somebody has read them.
 Under WriteSerializable a transaction may be ordered before an append whose version is lower. A third
 transaction that committed in between may have read the append's rows, so it comes after the append, and has
 not seen this one's changes, so it comes before those. No serial order has both; judged one by one, each of
@@ -8,9 +9,11 @@ the two winners gets along with the transaction.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from delta_core.errors import ConcurrentAppendError
+from delta_core.storage.uri import canonical_log_path
 from delta_core.transaction.conflict_checker import RuleViolation, concurrent_append, find_conflict
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.read_set import TransactionFootprint
@@ -29,22 +32,31 @@ class WinnerExamination:
 
     transaction: TransactionFootprint
     _passed: list[WinningCommit] = field(default_factory=list)
+    _moved: set[str] = field(default_factory=set)
 
     def go_on_as(self, transaction: TransactionFootprint) -> WinnerExamination:
         """The same winners so far, and another transaction from here on."""
-        return WinnerExamination(transaction=transaction, _passed=self._passed)
+        return WinnerExamination(transaction=transaction, _passed=self._passed, _moved=self._moved)
 
-    def examine(self, winner: WinningCommit) -> RuleViolation | None:
-        """Why the transaction cannot follow this winner and those before it, or None."""
-        violation = find_conflict(self.transaction, winner)
-        if violation is not None or self.transaction.isolation is not IsolationLevel.WRITE_SERIALIZABLE:
+    def examine(self, winner: WinningCommit, *, settled: Collection[str] = ()) -> RuleViolation | None:
+        """Why the transaction cannot follow this winner and those before it, or None.
+
+        Args:
+            winner: the next one.
+            settled: names of rules that are not asked of it.
+        """
+        transaction = self._following_rows()
+        violation = find_conflict(transaction, winner, settled=settled) or self.examine_order(winner)
+        if violation is not None:
             return violation
-        if winner.is_blind_append:
-            strictly = replace(self.transaction, isolation=IsolationLevel.SERIALIZABLE)
+        if transaction.isolation is IsolationLevel.WRITE_SERIALIZABLE and winner.is_blind_append:
+            strictly = replace(transaction, isolation=IsolationLevel.SERIALIZABLE)
             if concurrent_append(strictly, winner) is not None:
                 self._passed.append(winner)
-            return None
-        return self.examine_order(winner)
+        read = transaction.reads.files or frozenset()
+        if any(not r.data_change and canonical_log_path(r.path) in read for r in winner.removes):
+            self._moved |= {canonical_log_path(add.path) for add in winner.adds if not add.data_change}
+        return None
 
     def examine_order(self, winner: WinningCommit) -> RuleViolation | None:
         """Why the order of the transaction, this winner and those before it has no answer, or None."""
@@ -61,6 +73,17 @@ class WinnerExamination:
                 ),
             )
         return None
+
+    def _following_rows(self) -> TransactionFootprint:
+        """The transaction with the files that it read where winners have moved their rows to.
+
+        Rows that a rearrangement moved are those that were read: who removes them from where they are now
+        conflicts as if they had stayed.
+        """
+        reads = self.transaction.reads
+        if not self._moved or reads.files is None:
+            return self.transaction
+        return replace(self.transaction, reads=replace(reads, files=reads.files | self._moved))
 
 
 def _changes_rows(winner: WinningCommit) -> bool:

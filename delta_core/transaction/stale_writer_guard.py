@@ -8,6 +8,7 @@ of the old table into it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from delta_core.clock import Clock
@@ -16,14 +17,17 @@ from delta_core.log.listing import list_log
 from delta_core.log.log_path import commit_path
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
-VERIFY_AFTER_MS = 3_600_000
-"""Knowledge of the tail older than this is verified after the write."""
+VERIFY_AFTER_MS = 10_000
+"""Knowledge of the tail older than this is verified after the write; a quarter of the retention if less."""
 
 LOOK_AFTER_MS = 1_000
-"""When the log was last seen longer ago than this, the version that was read is looked up first."""
-
+"""When the log was last seen longer ago than this, the version before is looked up first."""
 
 _LOOK_PAUSES_SECONDS = (0.1, 0.3, 1.0)
+
+
+class _VersionGoneError(StaleCommitError):
+    """The version before is no longer in the log, for whatever reason."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +41,7 @@ class StaleWriterGuard:
         known_at_ms: when the store last showed the tail.
         log_retention_ms: how long the table keeps log files.
         version_file: the commit of the version that was read, as it was then; None when not known.
+        last_winner: or the path and the bytes of the last commit that others made since.
     """
 
     store: LogStore
@@ -44,6 +49,7 @@ class StaleWriterGuard:
     known_at_ms: int
     log_retention_ms: int
     version_file: ObjectInfo | None = None
+    last_winner: tuple[str, bytes] | None = None
 
     @property
     def age_ms(self) -> int:
@@ -51,12 +57,17 @@ class StaleWriterGuard:
         return self.clock.now_ms() - self.known_at_ms
 
     def tail_seen(self) -> None:
-        """Note that the tail was just read from the store."""
+        """Note that the tail is being read from the store."""
         self.known_at_ms = self.clock.now_ms()
-        self.version_file = None
 
-    def before_put(self) -> StaleCommitError | None:
-        """The reason not to write at all, or None. One request when the log was not seen for a second.
+    def winner_seen(self, path: str, data: bytes) -> None:
+        """Note the newest commit, which another writer made."""
+        self.last_winner = (path, data)
+
+    def look(self) -> StaleCommitError | None:
+        """The reason not to write, nor to go on beside others' commits, or None.
+
+        One request when the log was not seen for a second, else none.
 
         Raises:
             StorageError: the store does not answer.
@@ -68,9 +79,18 @@ class StaleWriterGuard:
                 fix="Reload the table and run the operation again.",
             )
         # A clock that was set back tells no age.
-        if self.version_file is None or 0 <= self.age_ms <= LOOK_AFTER_MS:
+        if 0 <= self.age_ms <= LOOK_AFTER_MS:
             return None
-        return log_replaced(self.store, self.version_file, clock=self.clock)
+        return self._replaced()
+
+    def _replaced(self) -> StaleCommitError | None:
+        """The reason why the version before is not the one that was seen, or None, also when unknown."""
+        if self.last_winner is not None:
+            path, data = self.last_winner
+            return _other_log(self.clock, path, lambda: self.store.read(path) == data)
+        if self.version_file is not None:
+            return log_replaced(self.store, self.version_file, clock=self.clock)
+        return None
 
     def after_put(self, version: int) -> StaleCommitError | None:
         """The reason why a write that succeeded is nevertheless lost, or None.
@@ -79,14 +99,20 @@ class StaleWriterGuard:
         has not been there before. Without it the store's times decide: commits and checkpoints that build on
         this commit are newer than it; those that another commit of this version was read for are older.
 
-        One listing when the snapshot is more than an hour old, and a second request when it does not show
-        the version before; else none.
+        No request when the tail was seen ten seconds ago or less. Else one, for the version before as it was
+        seen; when it is not known one listing, and a second request when that does not show it.
 
         Raises:
             StorageError: the store does not answer, or its times do not tell.
         """
-        if 0 <= self.age_ms <= VERIFY_AFTER_MS:
+        if 0 <= self.age_ms <= min(VERIFY_AFTER_MS, self.log_retention_ms / 4):
             return None
+        if self.last_winner is not None or self.version_file is not None:
+            replaced = self._replaced()
+            if replaced is None:
+                return None
+            if not isinstance(replaced, _VersionGoneError):
+                return self._lost(f"It is in another table's log: {replaced.cause}")
         listing = list_log(self.store, from_version=max(0, version - 1))
         modified_ms = {commit.version: commit.info.modified_ms for commit in listing.commits}
         if version not in modified_ms:
@@ -118,9 +144,10 @@ class StaleWriterGuard:
 
     def _lost(self, cause: str) -> StaleCommitError:
         return StaleCommitError(
-            "The commit was written below the log's tail, where no reader finds it.",
+            "The commit was written to a place where no reader of the table that was read finds it.",
             cause=cause,
-            fix="Reload the table and run the operation again.",
+            fix="Reload the table and run the operation again. Where the table was replaced, its new log may "
+            "have a stray version by now.",
         )
 
 
@@ -130,25 +157,31 @@ def log_replaced(store: LogStore, version_file: ObjectInfo, *, clock: Clock) -> 
     Raises:
         StorageError: the store does not answer, asked several times.
     """
+    path = version_file.path
+    return _other_log(clock, path, lambda: store.head(path) == version_file)
+
+
+def _other_log(clock: Clock, path: str, is_same: Callable[[], bool]) -> StaleCommitError | None:
     try:
-        if _head(store, version_file.path, clock) == version_file:
+        if _asked(is_same, clock):
             return None
-        cause = f"{version_file.path!r} is another file now."
+        kind, cause = StaleCommitError, f"{path!r} is another file now. The table was replaced since."
     except ObjectNotFoundError:
-        cause = f"{version_file.path!r} is no longer there."
-    return StaleCommitError(
+        kind = _VersionGoneError
+        cause = f"{path!r} is no longer there. The table was deleted, replaced or cleaned up since."
+    return kind(
         "The table's log is not the one that was read.",
-        cause=f"{cause} The table was deleted, replaced or cleaned up since.",
+        cause=cause,
         fix="Open the table again, check that it is the one that is meant, and run the operation again.",
     )
 
 
-def _head(store: LogStore, path: str, clock: Clock) -> ObjectInfo:
+def _asked(question: Callable[[], bool], clock: Clock) -> bool:
     for pause_seconds in _LOOK_PAUSES_SECONDS:
         try:
-            return store.head(path)
+            return question()
         except ObjectNotFoundError:
             raise
         except StorageError:
             clock.sleep(pause_seconds)
-    return store.head(path)
+    return question()

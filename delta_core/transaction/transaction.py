@@ -88,6 +88,7 @@ class Transaction:
         self._reads_whole_table = False
         self._predicates: list[Expression] = []
         self._read_files: set[str] | None = None
+        self._reuses_files = False
         self._prepared: _Staged | None = None
         self._finished = False
 
@@ -190,6 +191,11 @@ class Transaction:
         if self._read_files is None:
             self._read_files = set()
         self._read_files.update(canonical_log_path(path) for path in paths)
+        return self
+
+    def reuse_files(self) -> Self:
+        """Note that files are added which are there already and which a vacuum may be about to delete."""
+        self._reuses_files = True
         return self
 
     def add(self, *actions: Action) -> Self:
@@ -349,6 +355,7 @@ class Transaction:
             isolation=effective_isolation(actions, level),
             base_metadata=metadata,
             matcher=matcher,
+            reuses_files=self._reuses_files,
         )
 
     def _stage(self, actions: list[Action]) -> _Staged:
@@ -374,18 +381,18 @@ class Transaction:
         found = covering(winner.transactions, self.properties.txn)
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
-        violation = staged.examination.examine(winner)
-        if violation is None:
-            return None
-        # Which of three comes first is no question of rows.
-        order = staged.examination.examine_order(winner)
-        if order is None and self._resolver is not None:
-            resolved = self._resolver.resolve(violation, winner, staged.actions)
-            if resolved is not None:
-                self._check_files(list(resolved))
-                staged.become(self._stage(list(resolved)))
-                return None
-        return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
+        settled: set[str] = set()
+        while (violation := staged.examination.examine(winner, settled=settled)) is not None:
+            resolved = None
+            # Which of three comes first is no question of rows.
+            if self._resolver is not None and staged.examination.examine_order(winner) is None:
+                resolved = self._resolver.resolve(violation, winner, staged.actions)
+            if resolved is None:
+                return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
+            self._check_files(list(resolved))
+            staged.become(self._stage(list(resolved)))
+            settled.add(violation.rule)
+        return None
 
     def _snapshot_after(self, tail: Sequence[CommitData]) -> Snapshot | None:
         """The table right after the commit; None rather than an error, since the commit stands."""

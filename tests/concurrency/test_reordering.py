@@ -17,11 +17,14 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_result import Committed, Conflict
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.transaction import Transaction
 from tests.concurrency.matrix.layouts import Handle, rows, template
 from tests.concurrency.matrix.memory_store import MemoryStore
 from tests.concurrency.matrix.row_changes import RowChange, commit_row_change
 from tests.concurrency.matrix.state import Row, TableState
+from tests.support.log_builder import add
 
 
 def _in_range(row: Row) -> bool:
@@ -125,3 +128,33 @@ def test_serializable_refuses_the_update() -> None:
     _append(store)
     with pytest.raises(ConcurrentAppendError):
         commit_row_change(stale, UPDATE)
+
+
+@pytest.mark.parametrize("level", [IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIALIZABLE])
+def test_rows_that_a_rearrangement_moved_are_still_those_that_were_read(level: IsolationLevel) -> None:
+    """Compacted by one and deleted by the next: the files that were read by name are no longer there."""
+    store = template(level).store.fork()
+    stale = Snapshot.load(store)
+    read = stale.files.to_table(["path"]).column("path").to_pylist()
+    current = Snapshot.load(store)
+    plan = plan_compaction(current, predicate="p = 'p0'")
+    apply_compaction(current, plan, executor=InlineExecutor(1))
+    commit_row_change(
+        Snapshot.load(store), RowChange(operation="DELETE", predicate="p = 'p0'", change=lambda row: None)
+    )
+
+    transaction = Transaction.begin(stale, operation="MERGE").read_files(read)
+    result = transaction.add(add("inserted", partition_values={"p": "p1"})).commit()
+    assert isinstance(result, Conflict)
+    assert result.rule == "delete_read"
+
+
+def test_a_rearrangement_alone_takes_no_row_away() -> None:
+    store = template(IsolationLevel.SERIALIZABLE).store.fork()
+    stale = Snapshot.load(store)
+    read = stale.files.to_table(["path"]).column("path").to_pylist()
+    current = Snapshot.load(store)
+    apply_compaction(current, plan_compaction(current, predicate="p = 'p0'"), executor=InlineExecutor(1))
+    transaction = Transaction.begin(stale, operation="MERGE").read_files(read)
+    result = transaction.add(add("inserted", partition_values={"p": "p1"})).commit()
+    assert isinstance(result, Committed)

@@ -10,7 +10,6 @@ GUARD = "delta_core.transaction.stale_writer_guard"
 TRANSACTION = "delta_core.transaction.transaction:Transaction"
 RESULT = "delta_core.transaction.commit_result"
 
-MENDED = "tests/simulation/test_mended_violations.py"
 LOOP_TESTS = "tests/unit/transaction/test_committer.py"
 TRANSACTION_TESTS = "tests/unit/transaction/test_transaction.py"
 RULE_TESTS = "tests/unit/transaction/test_conflict_rules.py"
@@ -20,13 +19,13 @@ MUTANTS = [
     Mutant(
         name="any commit read back is ours",
         target=f"{COMMITTER}._owner",
-        edits=(("a.txn_id == self.request.txn_id", "True"),),
+        edits=(("info.txn_id == self.request.txn_id", "True"),),
         killer=f"{LOOP_TESTS}::test_commit_moves_past_another_writer_after_checking_each_version",
     ),
     Mutant(
         name="the transaction id is not compared",
         target=f"{COMMITTER}._owner",
-        edits=(("a.txn_id == self.request.txn_id", "False"),),
+        edits=(("info.txn_id == self.request.txn_id", "False"),),
         killer=f"{LOOP_TESTS}::test_a_commit_that_the_store_gives_back_in_other_bytes_is_ours_by_its_id",
     ),
     Mutant(
@@ -94,12 +93,6 @@ MUTANTS = [
         killer=f"{LOOP_TESTS}::test_commit_moves_past_another_writer_after_checking_each_version",
     ),
     Mutant(
-        name="a damaged winner is no obstacle",
-        target=f"{COMMITTER}._owner",
-        edits=(("return self._unreadable(version, str(error))", "actions = []"),),
-        killer=f"{LOOP_TESTS}::test_winner_whose_bytes_are_damaged_is_a_conflict",
-    ),
-    Mutant(
         name="files go although the outcome is unknown",
         target=f"{RESULT}:may_discard_files",
         edits=(("isinstance(result, Conflict)", "not isinstance(result, Committed)"),),
@@ -119,7 +112,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an old snapshot may write",
-        target=f"{GUARD}:StaleWriterGuard.before_put",
+        target=f"{GUARD}:StaleWriterGuard.look",
         edits=(("if self.age_ms > self.log_retention_ms / 2:", "if False:"),),
         killer=f"{LOOP_TESTS}::test_snapshot_older_than_half_the_log_retention_is_refused_before_writing",
     ),
@@ -133,12 +126,12 @@ MUTANTS = [
         name="a version that a listing lacks is gone",
         target=f"{GUARD}:StaleWriterGuard.after_put",
         edits=((" or self._is_there(version - 1)", ""), ("not self.store.consistent_listing", "False")),
-        killer=f"{MENDED}::test_a_listing_without_the_version_before_does_not_lose_the_commit",
+        killer=f"{LOOP_TESTS}::test_a_version_that_a_listing_lacks_is_looked_up",
     ),
     Mutant(
         name="a table made anew is taken for the old one",
         target=f"{GUARD}:log_replaced",
-        edits=((" == version_file:", ":"),),
+        edits=((" == version_file)", " is not None)"),),
         killer=f"{TRANSACTION_TESTS}::TestTableMadeAnew::test_commit_is_refused_and_leaves_no_hole",
     ),
     Mutant(
@@ -218,6 +211,36 @@ MUTANTS = [
         target="delta_core.transaction.reordering:WinnerExamination.examine_order",
         edits=(("if self._passed and not winner.is_blind_append and _changes_rows(winner):", "if False:"),),
         killer="tests/concurrency/test_reordering.py::test_an_append_that_another_has_read_is_not_reordered",
+    ),
+    Mutant(
+        name="rows that were moved are forgotten",
+        target="delta_core.transaction.reordering:WinnerExamination.examine",
+        edits=(
+            (
+                "if any(not r.data_change and canonical_log_path(r.path) in read for r in winner.removes):",
+                "if False:",
+            ),
+        ),
+        killer="tests/concurrency/test_reordering.py::"
+        "test_rows_that_a_rearrangement_moved_are_still_those_that_were_read[Serializable]",
+    ),
+    Mutant(
+        name="files that a vacuum is deleting are used again",
+        target="delta_core.maintenance.restore.apply:apply_restore",
+        edits=((".reuse_files()", ""),),
+        killer="tests/unit/maintenance/test_restore.py::test_a_vacuum_that_begins_meanwhile_stops_it",
+    ),
+    Mutant(
+        name="a slow write is believed",
+        target=f"{GUARD}:StaleWriterGuard.after_put",
+        edits=(("if 0 <= self.age_ms <= min(VERIFY_AFTER_MS, self.log_retention_ms / 4):", "if True:"),),
+        killer=f"{LOOP_TESTS}::test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit",
+    ),
+    Mutant(
+        name="what cannot be understood is another's",
+        target="delta_core.transaction.committer:Committer._owner",
+        edits=(("unreadable = str(error)", "return self._unreadable(version, str(error))"),),
+        killer=f"{LOOP_TESTS}::test_a_version_that_cannot_be_understood_may_be_ours",
     ),
     Mutant(
         name="a read holds whatever came after it",

@@ -96,7 +96,7 @@ def every_error_is_a_refusal() -> Iterator[None]:
 @contextmanager
 def guard_is_blind() -> Iterator[None]:
     with (
-        mock.patch.object(StaleWriterGuard, "before_put", return_value=None),
+        mock.patch.object(StaleWriterGuard, "look", return_value=None),
         mock.patch.object(StaleWriterGuard, "after_put", return_value=None),
     ):
         yield

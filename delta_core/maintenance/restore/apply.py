@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,11 +16,13 @@ from delta_core.maintenance.restore.plan import (
     RestoredFile,
     RestorePlan,
     file_keys,
+    missing_files,
     plan_restore,
     restored_metadata,
 )
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
@@ -79,7 +81,8 @@ def apply_restore(
 
     Raises:
         RestorePlanOutdatedError: the table has versions after the expected one, or not that one.
-        MissingDataFileError: data files of the target were deleted, by a vacuum for instance.
+        MissingDataFileError: data files of the target were deleted, by a vacuum for instance. Where that
+            was while the restore committed, its version is in the log, as the error says.
         ConcurrentModificationError: the table changed since the plan, in a way that matters to it.
         InvalidTableError: the table is append-only.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
@@ -126,7 +129,7 @@ def apply_restore(
         observer=observer,
         clock=clock,
     )
-    transaction.read_predicate(None)
+    transaction.read_predicate(None).reuse_files()
     if current.metadata_changes:
         transaction.add(restored_metadata(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)
@@ -146,6 +149,7 @@ def apply_restore(
     )
     progress.emit("data.written", files=0)
     committed = raise_for_result(commit_with_events(transaction, progress))
+    _require_still_there(latest.store, adds, committed, before=latest.version)
     return RestoreResult(
         committed=committed,
         files_added=result.files_added,
@@ -175,6 +179,21 @@ def require_version(snapshot: Snapshot, expected: int) -> None:
         cause=cause,
         fix="plan again, and have the new plan approved",
     )
+
+
+def _require_still_there(
+    store: LogStore, adds: Sequence[RestoredFile], committed: Committed, *, before: int
+) -> None:
+    """Look once more: a vacuum that had begun before may have deleted what was there a moment ago."""
+    gone = missing_files(store, adds) if adds and not committed.already_applied else ()
+    if gone:
+        raise MissingDataFileError(
+            f"The restore is committed as version {committed.version}, and {len(gone)} of the data files "
+            f"that it brought back are gone by now, such as {gone[0]!r}",
+            cause="a vacuum was deleting them at the same time",
+            fix=f"wait until the vacuum has ended, restore version {before}, then a later version than this "
+            "one, or this one without the missing files",
+        )
 
 
 def _effect(plan: RestorePlan) -> tuple[object, ...]:

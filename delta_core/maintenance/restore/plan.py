@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from delta_core.maintenance.restore.markdown import plan_markdown
 from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
 _COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
@@ -195,7 +196,7 @@ def plan_restore(
         target_timestamp_ms=target.timestamp_ms,
         added=added,
         removed=tuple(file for key, file in before.items() if key not in after),
-        missing=_missing(snapshot, added),
+        missing=missing_files(snapshot.store, added),
         metadata_changes=restored_metadata(snapshot, target) != snapshot.metadata,
         files_after=len(after),
         bytes_after=sum(file.size_bytes for file in after.values()),
@@ -217,6 +218,26 @@ def file_keys(files: pa.Table) -> list[tuple[str, str | None]]:
         (path, None if vector is None else json.dumps(vector, sort_keys=True))
         for path, vector in zip(files["path"].to_pylist(), vectors, strict=True)
     ]
+
+
+def missing_files(store: LogStore, added: Sequence[RestoredFile]) -> tuple[str, ...]:
+    """Paths of files that are not in the store with the size that the log gives.
+
+    One request for each, or one listing of the table's files where there are many.
+    """
+    listed: Mapping[str, int] | None = None
+    if len(added) > _LIST_ABOVE:
+        listed = {info.path: info.size_bytes for info in store.walk()}
+    missing = []
+    for file in added:
+        try:
+            path = resolve_data_path(file.path, root_uri=store.uri)
+            size = store.head(path).size_bytes if listed is None else listed.get(path)
+        except (ObjectNotFoundError, PathEscapeError):
+            size = None
+        if size != file.size_bytes:
+            missing.append(file.path)
+    return tuple(missing)
 
 
 def _files(snapshot: Snapshot) -> dict[tuple[str, str | None], RestoredFile]:
@@ -243,24 +264,6 @@ def _rows(files: Iterable[RestoredFile]) -> int | None:
             return None
         total += file.rows
     return total
-
-
-def _missing(snapshot: Snapshot, added: tuple[RestoredFile, ...]) -> tuple[str, ...]:
-    """Paths of files that are not in the store with the size that the log gives."""
-    store = snapshot.store
-    listed: Mapping[str, int] | None = None
-    if len(added) > _LIST_ABOVE:
-        listed = {info.path: info.size_bytes for info in store.walk()}
-    missing = []
-    for file in added:
-        try:
-            path = resolve_data_path(file.path, root_uri=store.uri)
-            size = store.head(path).size_bytes if listed is None else listed.get(path)
-        except (ObjectNotFoundError, PathEscapeError):
-            size = None
-        if size != file.size_bytes:
-            missing.append(file.path)
-    return tuple(missing)
 
 
 def _lost_commits(snapshot: Snapshot, target_version: int) -> tuple[LostCommit, ...]:

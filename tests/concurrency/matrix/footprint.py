@@ -48,6 +48,8 @@ class Footprint:
         protocol: the protocol changes.
         key: application id and version.
         serializable: the operation demands this level, whatever the table's.
+        reuses_files: what it adds are old files.
+        deletes_files: it deletes data files that the newest version does not have.
     """
 
     reads_all: bool = False
@@ -60,6 +62,8 @@ class Footprint:
     protocol: bool = False
     key: tuple[str, int] | None = None
     serializable: bool = False
+    reuses_files: bool = False
+    deletes_files: bool = False
 
     @property
     def reads_rows(self) -> bool:

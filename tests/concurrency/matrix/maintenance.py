@@ -93,6 +93,7 @@ def maintenance(restored: Callable[[TableState], TableState]) -> tuple[Operation
                 removes=frozenset({"D2"}),
                 adds=(Box(partition="p2", low=90, high=90),),
                 serializable=True,
+                reuses_files=True,
             ),
             effect=lambda state, target: restored(state),
         ),
@@ -101,7 +102,7 @@ def maintenance(restored: Callable[[TableState], TableState]) -> tuple[Operation
             commits=("VACUUM START", "VACUUM END"),
             placed=False,
             run=_vacuum,
-            footprint=lambda target: Footprint(),
+            footprint=lambda target: Footprint(deletes_files=True),
             effect=_same,
         ),
     )

@@ -11,6 +11,8 @@ From the Delta documentation, "Isolation levels and write conflicts", and PROTOC
 * ConcurrentDeleteDelete: both remove one file.
 * ConcurrentTransaction: both write as one application. A version that the table has by then is no conflict:
   the work was done.
+* A vacuum deletes files that the newest version does not have, so an operation that takes such files back
+  (RESTORE) fails beside it. That is this project's own rule.
 * What changes no data (OPTIMIZE) runs under snapshot isolation: only what both write matters.
 """
 
@@ -28,6 +30,7 @@ ERRORS = {
     "delete_read": "ConcurrentDeleteReadError",
     "delete_delete": "ConcurrentDeleteDeleteError",
     "same_application": "ConcurrentTransactionError",
+    "vacuum_started": "ConcurrentWriteError",
 }
 """The error that each rule raises."""
 
@@ -71,6 +74,8 @@ def specified(loser: Footprint, winner: Footprint, table_level: IsolationLevel) 
         return Verdict(rule="delete_delete")
     if loser.key and winner.key and loser.key[0] == winner.key[0]:
         return Verdict(rule="same_application")
+    if loser.reuses_files and winner.deletes_files:
+        return Verdict(rule="vacuum_started")
     return COMMUTES
 
 

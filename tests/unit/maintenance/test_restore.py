@@ -14,6 +14,7 @@ from delta_core.dml.write import write_deltalake
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentModificationError,
+    ConcurrentWriteError,
     InvalidTableError,
     MissingDataFileError,
     RestoreError,
@@ -23,6 +24,7 @@ from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.observer import CommitPhase
+from delta_core.transaction.transaction import Transaction
 
 MakeTable = Callable[..., Path]
 
@@ -157,6 +159,47 @@ def test_missing_files_stop_it_unless_they_are_ignored(make_table: MakeTable, he
     result = apply_restore(snapshot, plan, ignore_missing_files=True)
     assert result.files_added == 2
     assert len(helpers.content(path)) == 20
+
+
+class Vacuums:
+    """Begins a vacuum before the restore's commit is written, or lets one that had begun delete on."""
+
+    def __init__(self, path: Path, helpers: Any, *, file: str, start: bool, at: CommitPhase) -> None:
+        self.path, self.helpers, self.file, self.start, self.at = path, helpers, file, start, at
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        if phase is not self.at:
+            return
+        if self.start:
+            snapshot = self.helpers.snapshot_of(self.path)
+            Transaction.begin(snapshot, operation="VACUUM START").commit()
+        (self.path / self.file).unlink()
+
+
+def test_a_vacuum_that_begins_meanwhile_stops_it(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table(commits=2)
+    file = helpers.snapshot_of(path, version=0).files.to_table(["path"])["path"][0].as_py()
+    deltalake.DeltaTable(str(path)).delete()
+    snapshot = helpers.snapshot_of(path)
+    plan = plan_restore(snapshot, version=1)
+    vacuum = Vacuums(path, helpers, file=file, start=True, at=CommitPhase.BEFORE_PUT)
+    with pytest.raises(ConcurrentWriteError, match="A vacuum began in version 3"):
+        apply_restore(snapshot, plan, observer=vacuum)
+    assert helpers.snapshot_of(path).version == 3
+
+
+def test_a_vacuum_that_was_under_way_is_noticed(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table(commits=2)
+    file = helpers.snapshot_of(path, version=0).files.to_table(["path"])["path"][0].as_py()
+    deltalake.DeltaTable(str(path)).delete()
+    snapshot = helpers.snapshot_of(path)
+    plan = plan_restore(snapshot, version=1)
+    vacuum = Vacuums(path, helpers, file=file, start=False, at=CommitPhase.COMMITTED)
+    with pytest.raises(MissingDataFileError, match="committed as version 3, and 1 of"):
+        apply_restore(snapshot, plan, observer=vacuum)
+    snapshot = helpers.snapshot_of(path)
+    apply_restore(snapshot, plan_restore(snapshot, version=2))
+    assert len(helpers.content(path)) == 0
 
 
 def test_a_file_of_another_size_counts_as_missing(make_table: MakeTable, helpers: Any) -> None:

@@ -18,7 +18,6 @@ from delta_core.errors import (
     CommitRejectedError,
     CommitStateUnknownError,
     ConcurrentAppendError,
-    ConcurrentWriteError,
     MaxCommitAttemptsError,
     StaleCommitError,
     StorageError,
@@ -72,7 +71,12 @@ class Harness:
     def other_commits(self, version: int) -> None:
         self.store.inner.put_if_absent(commit_path(version), body(f"other-{version}", version))
 
-    def run(self, *, known_ago_ms: int = 0, **overrides: Any) -> CommitResult:
+    def run(self, **overrides: Any) -> CommitResult:
+        return self.committer(**overrides).run()
+
+    def committer(
+        self, *, known_ago_ms: int = 0, version_file: ObjectInfo | None = None, **overrides: Any
+    ) -> Committer:
         def examine(winner: WinningCommit) -> Conflict | None:
             self.examined.append(winner.version)
             return self.refusals.get(winner.version, self.refusal)
@@ -93,11 +97,12 @@ class Harness:
                 clock=self.clock,
                 known_at_ms=self.clock.now_ms() - known_ago_ms,
                 log_retention_ms=30 * DAY_MS,
+                version_file=version_file,
             ),
             clock=self.clock,
             random=Random(7),
             observer=self.observer,
-        ).run()
+        )
 
     def versions_of_mine(self) -> list[int]:
         found = []
@@ -275,12 +280,111 @@ def test_ambiguous_write_that_another_writer_won_is_a_plain_loss(harness: Harnes
     assert harness.versions_of_mine() == [2]
 
 
-def test_winner_whose_bytes_are_damaged_is_a_conflict(harness: Harness) -> None:
-    harness.store.inner.put_if_absent(commit_path(1), b'{"commitInfo":')
+@pytest.mark.parametrize("found", [b"", b'{"commitInfo":', b"\xff\xfe"])
+def test_a_version_that_cannot_be_understood_may_be_ours(harness: Harness, found: bytes) -> None:
+    """Whose it is has not been read: nothing may be deleted."""
+    harness.store.inner.put_if_absent(commit_path(1), found)
     result = harness.run()
-    assert isinstance(result, Conflict)
-    assert result.rule == "unreadable_winner"
-    assert isinstance(result.error, ConcurrentWriteError)
+    assert isinstance(result, Unknown)
+    assert not may_discard_files(result)
+    assert harness.store.read_paths.count(commit_path(1)) == READ_BACK_TRIES
+
+
+@pytest.mark.parametrize("cut", [0, 20, -1])
+def test_our_own_commit_that_is_read_back_cut_is_read_again(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    harness.store.puts = [PutFault.DROP_RESPONSE]
+    read, halves = harness.store.read, [cut, cut]
+
+    def read_half(path: str) -> bytes:
+        data = read(path)
+        return data[: halves.pop()] if halves else data
+
+    monkeypatch.setattr(harness.store, "read", read_half)
+    assert harness.run() == Committed(version=1, recovered=True, attempts=1, txn_id="mine")
+
+
+def test_what_is_kept_of_our_own_commit_is_what_we_wrote(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first line tells whose it is; the others may have been lost on the way."""
+    data = body("mine", 1) + b'{"txn":{"appId":"a","version":1}}\n'
+    harness.store.puts = [PutFault.DROP_RESPONSE]
+    read = harness.store.read
+    monkeypatch.setattr(harness.store, "read", lambda path: read(path).splitlines(keepends=True)[0])
+    committer = harness.committer(render=lambda version: data)
+    result = committer.run()
+    assert isinstance(result, Committed)
+    assert [commit.data for commit in committer.tail] == [data]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no credentials"), OSError("broken pipe")])
+def test_errors_that_a_store_does_not_document_tell_nothing(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    put = harness.store.put_if_absent
+
+    def lands(path: str, data: bytes) -> None:
+        put(path, data)
+        raise error
+
+    def fails(path: str) -> bytes:
+        raise error
+
+    monkeypatch.setattr(harness.store, "put_if_absent", lands)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.store, "read", fails)
+        assert isinstance(harness.run(), Unknown)
+    (harness.store.inner.root / commit_path(1)).unlink()
+    assert harness.run() == Committed(version=1, recovered=True, attempts=1, txn_id="mine")
+
+
+class Replaces:
+    """Drops the table right before a write, makes another of it, and lets half an hour pass."""
+
+    def __init__(self, harness: Harness, *, before: int, versions: int) -> None:
+        self.harness, self.before, self.versions = harness, before, versions
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        if (phase, version) != (CommitPhase.BEFORE_PUT, self.before):
+            return
+        for path in sorted((self.harness.store.inner.root / "_delta_log").iterdir()):
+            path.unlink()
+        self.harness.clock.advance(1_800)
+        for number in range(self.versions):
+            self.harness.store.inner.put_if_absent(commit_path(number), body(f"new-{number}", number))
+
+
+@pytest.mark.parametrize("raced", [False, True])
+@pytest.mark.parametrize("versions", [0, 1, 2, 3, 4])
+def test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit(
+    harness: Harness, raced: bool, versions: int
+) -> None:
+    first = harness.store.inner.head(commit_path(0))
+    if raced:
+        harness.other_commits(1)
+    tried = 1 + raced
+    harness.observer = Replaces(harness, before=tried, versions=versions)
+    result = harness.run(version_file=first)
+    assert isinstance(result, Rejected)
+    assert isinstance(result.error, StaleCommitError)
+    # What landed cannot be taken back, and its files are kept.
+    landed = versions <= tried
+    assert harness.versions_of_mine() == ([tried] if landed else [])
+    assert result.files_referenced == landed
+
+
+def test_a_slow_write_looks_for_the_version_before_and_no_further(harness: Harness) -> None:
+    class Slow:
+        def on_phase(self, phase: CommitPhase, version: int) -> None:
+            if phase is CommitPhase.BEFORE_PUT:
+                harness.clock.advance(60)
+
+    harness.observer = Slow()
+    result = harness.run(version_file=harness.store.inner.head(commit_path(0)))
+    assert result == Committed(version=1, recovered=False, attempts=1, txn_id="mine")
+    assert harness.store.listed == []
 
 
 def test_reads_that_fail_for_a_while_are_repeated(harness: Harness) -> None:
@@ -409,6 +513,18 @@ def test_a_checkpoint_of_the_version_before_stands_for_its_commit(
     seconds_later = None if checkpoint_version is None else -3600
     cleaned_up(harness, checkpoint_seconds_later=seconds_later, checkpoint_version=checkpoint_version or 0)
     assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed) is stands
+
+
+def test_a_version_that_a_listing_lacks_is_looked_up(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = harness.store.list_directory
+    monkeypatch.setattr(
+        harness.store,
+        "list_directory",
+        lambda path, start_after=None: listed(path, start_after=start_after)[-1:],
+    )
+    assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed)
 
 
 def test_a_hint_to_a_later_checkpoint_proves_nothing(harness: Harness) -> None:

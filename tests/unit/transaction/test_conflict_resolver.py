@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.actions import Action, AddFile, CommitInfo, RemoveFile
+from delta_core.actions import Action, AddFile, CommitInfo, RemoveFile, SetTransaction
 from delta_core.errors import CommitError
 from delta_core.expressions.ast import TRUE
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
 from delta_core.transaction.conflict_checker import RuleViolation
 from delta_core.transaction.transaction import Transaction
@@ -116,5 +117,20 @@ def test_rows_that_get_along_do_not_settle_the_order_of_three(log: LogBuilder, r
 
     assert isinstance(result, Conflict)
     assert result.winner == 2 + resolved_before
-    assert len(resolver.asked) == resolved_before
+    assert {version for _, version in resolver.asked} == ({1} if resolved_before else set())
     assert _paths(log) == {"appended", "f2"}
+
+
+def test_what_is_settled_by_one_rule_is_asked_of_the_others(log: LogBuilder) -> None:
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"), SetTransaction(app_id="job", version=1))
+    resolver = TakesOver()
+
+    key = CommitProperties(txn=SetTransaction(app_id="job", version=2))
+    transaction = Transaction.begin(
+        snapshot, operation="DELETE", clock=log.clock, resolver=resolver, properties=key
+    )
+    result = transaction.add(remove("f0", partition_values={"p": "1"}), add("g0")).commit()
+
+    assert resolver.asked == [("delete_delete", 1), ("same_application", 1)]
+    assert isinstance(result, Committed), "this one settles whatever it is asked"

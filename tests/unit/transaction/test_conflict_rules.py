@@ -86,6 +86,8 @@ WINNERS: dict[str, WinningCommit] = {
     "protocol change": winner(Protocol(min_reader_version=1, min_writer_version=3)),
     "transaction of app a": winner(SetTransaction(app_id="a", version=1)),
     "domain d": winner(DomainMetadata(domain="d", configuration="")),
+    "start of a vacuum": WinningCommit.of(5, [CommitInfo(operation="VACUUM START")]),
+    "end of a vacuum": WinningCommit.of(5, [CommitInfo(operation="VACUUM END")]),
 }
 
 
@@ -111,6 +113,8 @@ def transaction(name: str, level: IsolationLevel) -> TransactionFootprint:
             return ours(remove("f1", data_change=False), add("o", data_change=False), level=level)
         case "set properties":
             return ours(replace(METADATA, configuration={"x": "y"}), level=level)
+        case "files of an old version":
+            return replace(ours(add("old"), level=level), reuses_files=True)
         case "app a":
             return ours(add("o"), SetTransaction(app_id="a", version=2), level=level)
         case _:
@@ -202,6 +206,7 @@ EXPECTED: dict[tuple[str, IsolationLevel], dict[str, str]] = {
         "compaction p=1": "delete_delete",
     },
     ("set properties", WRITE_SERIALIZABLE): {**ALWAYS, **INERT},
+    ("files of an old version", SNAPSHOT): {**ALWAYS, "start of a vacuum": "vacuum_started"},
     ("app a", WRITE_SERIALIZABLE): {**ALWAYS, "transaction of app a": "same_application"},
     ("domain d", WRITE_SERIALIZABLE): {**ALWAYS, **INERT, "domain d": "same_domain"},
 }
