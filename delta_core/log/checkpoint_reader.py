@@ -10,12 +10,13 @@ opened when files are asked for, never for the protocol, the metadata or the tra
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -68,6 +69,12 @@ _SIDECAR_THREADS = 8
 # Larger ones are read in part, though that takes more requests.
 _WHOLE_BYTES = 256 << 20
 
+# The footer's length and the magic number.
+_TRAILER_BYTES = 8
+
+_DIGEST_BYTES = 32
+_DIGESTED_AT_ONCE = 4 << 20
+
 # A process may have a thousand files open, and many tables.
 _HELD_SIDECARS = 64
 
@@ -93,12 +100,18 @@ class CheckpointPart:
             metadata = pq.read_metadata(source)
             leaves = [leaf.path for leaf in footer.leaves]
             maps = [leaf for leaf in leaves if leaf.startswith("add.partitionValues.")]
+            # What a name means may change while the file is open.
+            kept = kept_columns(store, info.path)
+            if kept is not None and (not hold or self.size_bytes > _WHOLE_BYTES):
+                footer_bytes = metadata.serialized_size + _TRAILER_BYTES
+                kept = kept.of_content(_digest(source, max(0, self.size_bytes - footer_bytes)))
         except (pa.ArrowException, OSError, ValueError) as error:
             source.close()
             raise self._damaged(error) from error
         self._maps = maps
         self._footer = footer
         self.metadata = metadata
+        self._kept = kept
         self._held = source if hold else None
         self._walked: set[tuple[int, int]] = set()
         if not hold:
@@ -140,10 +153,16 @@ class CheckpointPart:
                 check_pages(source, self._footer.groups[row_group][index])
                 self._walked.add((row_group, index))
 
-    @property
+    @cached_property
     def kept_columns(self) -> KeptColumns | None:
-        """Where what is worked out from the file is kept for other processes, if anywhere."""
-        return kept_columns(self._store, self.path)
+        """Where what is worked out from the file is kept for other processes, if anywhere.
+
+        A batch is kept for, and taken for, the bytes that are open: all of them where they are in memory,
+        else those of the footer. The first call reads them; no request.
+        """
+        if self._kept is None or self._held is None or self.size_bytes > _WHOLE_BYTES:
+            return self._kept
+        return self._kept.of_content(_digest(self._held, 0))
 
     def has(self, column: str) -> bool:
         """True when the file has the leaf, or leaves below it."""
@@ -221,6 +240,14 @@ class CheckpointPart:
 
     def _damaged(self, error: Exception) -> CorruptLogError:
         return damaged_checkpoint(self.path, str(error).split("\n")[0])
+
+
+def _digest(source: pa.NativeFile, start: int) -> bytes:
+    """Of a file's bytes from a place on. The position that others read at is left alone."""
+    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for at in range(start, source.size(), _DIGESTED_AT_ONCE):
+        found.update(source.read_at(_DIGESTED_AT_ONCE, at))
+    return found.digest()
 
 
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError)

@@ -77,7 +77,11 @@ class CachedLogStore:
         return pa.BufferReader(found)
 
     def kept_columns(self, path: str) -> KeptColumns | None:
-        """Where what is worked out from an object is kept; None where it may change."""
+        """Where what is worked out from an object is kept; None where it may change.
+
+        It is the object that was listed last, which need not be the one that the caller has read: bind it to
+        those bytes with `of_content`.
+        """
         key = self._key(path)
         return None if key is None else KeptColumns(cache=self.cache, key=key)
 

@@ -6,7 +6,7 @@ it is kept where the object itself is: in the cache of a remote store. A local t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -20,11 +20,15 @@ class KeptColumns:
 
     Attributes:
         cache: holds them, and checks them when they are read.
-        key: the object, as it was when it was listed.
+        key: the object, as it was when it was listed, and what is known of its bytes.
     """
 
     cache: DiskCache
     key: str
+
+    def of_content(self, digest: bytes) -> KeptColumns:
+        """Those of the very bytes that have a digest: a name and a time may come to mean others."""
+        return replace(self, key=f"{self.key}\n{digest.hex()}")
 
     def get(self, name: str, schema: pa.Schema, num_rows: int) -> pa.RecordBatch | None:
         """A batch that was kept; None when there is none of this schema and length. No request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.log import checkpoint_reader
 from delta_core.scan import kept_statistics
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -107,6 +109,52 @@ def test_another_checkpoint_of_the_same_name_has_bounds_of_its_own(
         (other.log / path.name).replace(path)
     assert selected(cached(log, tmp_path / "cache")) == []
     assert sum(parsed) == 40
+
+
+def replaced(log: LogBuilder, tmp_path: Path) -> None:
+    """Another writer's checkpoint of the same version, with the files in another order; and a commit."""
+    other = LogBuilder(tmp_path / "other").create()
+    other.commit(*(add(f"part-{n}", stats=stats(10 * n, 10 * n + 9)) for n in reversed(range(20))))
+    write_checkpoint(Snapshot.load(other.store, clock=other.clock))
+    name = f"{1:020d}.checkpoint.parquet"
+    old, new = (log.log / name).stat(), (other.log / name).stat()
+    assert (log.log / name).read_bytes() != (other.log / name).read_bytes()
+    (other.log / name).replace(log.log / name)
+    os.utime(log.log / name, ns=(new.st_atime_ns, old.st_mtime_ns + 10**9))
+    log.commit()
+
+
+WANTED = ["part-2", "part-3", "part-4"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_kept_of_a_checkpoint_that_was_replaced_is_not_the_new_ones(
+    log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    if not whole:
+        monkeypatch.setattr(checkpoint_reader, "_WHOLE_BYTES", 0)
+    first = Snapshot.load(cached(log, tmp_path / "cache"))
+    assert first.files.num_files == 20
+    replaced(log, tmp_path)
+    later = first.refresh()
+    assert later.version == 2
+    found = Scan(later, predicate="id BETWEEN 25 AND 41").files(["path"])
+    assert sorted(found.column("path").to_pylist()) == WANTED
+    assert selected(cached(log, tmp_path / "cache")) == WANTED
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_kept_of_a_new_checkpoint_is_not_that_of_the_one_it_replaced(
+    log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    if not whole:
+        monkeypatch.setattr(checkpoint_reader, "_WHOLE_BYTES", 0)
+    first = Snapshot.load(cached(log, tmp_path / "cache"))
+    assert first.files.num_files == 20
+    replaced(log, tmp_path)
+    assert selected(cached(log, tmp_path / "cache")) == WANTED
+    found = Scan(first.refresh(), predicate="id BETWEEN 25 AND 41").files(["path"])
+    assert sorted(found.column("path").to_pylist()) == WANTED
 
 
 def test_damaged_entries_are_parsed_again(log: LogBuilder, tmp_path: Path, parsed: list[int]) -> None:
