@@ -1,25 +1,49 @@
 """When versions were committed, and which version a time means.
 
 Without in-commit timestamps a version's time is its commit file's, made strictly increasing over the
-log as the reference implementation does; with them it is in `commitInfo` (PROTOCOL.md, "In-Commit
-Timestamps").
+log as the reference implementation does; with them it is in `commitInfo`. A table may have had them for
+part of its life, and says since when; the two kinds of times need not be in one order, since copying a table
+gives its files new ones (PROTOCOL.md, "Recommendations for Readers of Tables with In-Commit Timestamps").
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import index
 from typing import SupportsIndex
 
 from delta_core.actions import CommitInfo, Metadata
 from delta_core.actions.json_codec import commit_info_from_json, iter_lines, parse_line
-from delta_core.errors import ConfigurationError, TableNotFoundError, VersionNotFoundError
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import (
+    ConfigurationError,
+    CorruptLogError,
+    InvalidTablePropertyError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.listing import CommitFile, LogListing, list_log
 from delta_core.log.log_segment import LogSegment, earliest_readable_version
+from delta_core.snapshot.open_log import open_log
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS, TableProperty
+
+_ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
+    key="delta.inCommitTimestampEnablementVersion",
+    default=None,
+    parse=int,
+    help="The first version whose commit carries its time.",
+)
+_ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
+    key="delta.inCommitTimestampEnablementTimestamp",
+    default=None,
+    parse=int,
+    help="That version's time, in milliseconds since 1970 (UTC).",
+)
 
 
 def whole_number(value: object, *, what: str, fix: str) -> int | None:
@@ -61,15 +85,47 @@ def monotonic_times_ms(files: Iterable[CommitFile]) -> list[int]:
     return times
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InCommitTimesSince:
+    """Since when a table's commits carry their time.
+
+    Attributes:
+        version: the first that does.
+        timestamp_ms: that version's time; None where all versions carry theirs.
+    """
+
+    version: int = 0
+    timestamp_ms: int | None = None
+
+
+def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
+    """Since when commits carry their time; None where a version does not ask for it.
+
+    Raises:
+        InvalidTablePropertyError: the version or the time is no whole number, or is there alone.
+    """
+    if not _in_commit(metadata):
+        return None
+    configuration = metadata.configuration
+    version, timestamp_ms = _ENABLEMENT_VERSION.of(configuration), _ENABLEMENT_TIMESTAMP.of(configuration)
+    if version is None and timestamp_ms is None:
+        return InCommitTimesSince()
+    if version is None or timestamp_ms is None:
+        lacking = _ENABLEMENT_VERSION if version is None else _ENABLEMENT_TIMESTAMP
+        raise InvalidTablePropertyError(
+            f"The table property {lacking.key} is missing.",
+            cause="The table says only in part since when its commits carry their time.",
+            fix="Set both properties, or ask for a version, not for a time.",
+        )
+    return InCommitTimesSince(version=version, timestamp_ms=timestamp_ms)
+
+
 def commit_timestamp_ms(
     store: LogStore, segment: LogSegment, metadata: Metadata, commits: Sequence[CommitData]
 ) -> int:
     """The time of a segment's version. At most one request."""
     file = segment.version_file
-    if (
-        metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
-        and file is not None
-    ):
+    if _in_commit(metadata) and file is not None:
         own = commits[-1] if commits else None
         # A log compaction file does not preserve `commitInfo`.
         if own is None or own.path != file.path:
@@ -83,25 +139,91 @@ def commit_timestamp_ms(
 
 
 class CommitTimes:
-    """The times of all commits in the log, those in commits being read one by one when needed."""
+    """The times of all commits in the log, those in commits being read one by one when needed.
 
-    def __init__(self, store: LogStore, listing: LogListing) -> None:
+    Args:
+        store: the table's store.
+        listing: its log.
+        metadata: of the version whose view of time counts; None is the latest, which is opened if its
+            commit carries a time. One request then, and those of opening it.
+        clock: paces repeated listings.
+
+    Raises:
+        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
+        CorruptLogError: the log is damaged.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        listing: LogListing,
+        *,
+        metadata: Metadata | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._store = store
         self.files = listing.commits
         self._file_times = monotonic_times_ms(self.files)
         self._in_commit: dict[int, int | None] = {}
-        self._first_in_commit = self._find_first_in_commit()
+        count = len(self.files)
+        if metadata is None and count and self._read(count - 1) is not None:
+            metadata = open_log(store, version=self.files[-1].version, clock=clock).metadata
+        since = None if metadata is None else in_commit_times_since(metadata)
+        # Position of the first commit that carries its time: all after it do, too.
+        self._first_in_commit = count
+        self._enabled_ms: int | None = None
+        if since is not None:
+            self._first_in_commit = bisect_left(self.files, since.version, key=lambda file: file.version)
+            self._enabled_ms = since.timestamp_ms
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, index: int) -> int:
-        """The time of the commit at a position. At most one request."""
+        """The time of the commit at a position; its file's where it lacks its own. At most one request."""
         if index >= self._first_in_commit:
             own = self._read(index)
             if own is not None:
                 return own
         return self._file_times[index]
+
+    def until(self, timestamp_ms: int) -> int:
+        """How many commits there are up to the last one that was committed at the time or before it.
+
+        0 when there is none. Requests: a few commits when they carry their time.
+
+        Raises:
+            CorruptLogError: a commit lacks the time that it must carry.
+        """
+        low, high = self._considered(timestamp_ms)
+        found = bisect_right(range(len(self)), timestamp_ms, low, high, key=self._certain)
+        return 0 if found == low else found
+
+    def since(self, timestamp_ms: int) -> int:
+        """Position of the first commit at the time or after it; their number when there is none.
+
+        Raises and costs as `until`.
+        """
+        low, high = self._considered(timestamp_ms)
+        return bisect_left(range(len(self)), timestamp_ms, low, high, key=self._certain)
+
+    def _considered(self, timestamp_ms: int) -> tuple[int, int]:
+        """The commits among which a time is looked for: those of one kind of times."""
+        if self._enabled_ms is None:
+            return 0, len(self)
+        if timestamp_ms >= self._enabled_ms:
+            return self._first_in_commit, len(self)
+        return 0, self._first_in_commit
+
+    def _certain(self, index: int) -> int:
+        if index >= self._first_in_commit and self._read(index) is None:
+            raise CorruptLogError(
+                f"Version {self.files[index].version} of {self._store.uri!r} does not say when it was "
+                "committed.",
+                cause="Its table has in-commit timestamps, and the commit has none.",
+                fix="Ask for a version, not for a time.",
+            )
+        return self[index]
 
     def _read(self, index: int) -> int | None:
         if index not in self._in_commit:
@@ -110,27 +232,16 @@ class CommitTimes:
             self._in_commit[index] = None if info is None else info.in_commit_timestamp_ms
         return self._in_commit[index]
 
-    def _find_first_in_commit(self) -> int:
-        """Position of the first commit that carries its time: once enabled, later ones do, too."""
-        count = len(self.files)
-        if not count or self._read(count - 1) is None:
-            return count
-        low, high = 0, count - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self._read(middle) is None:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
 
 def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
     """The latest version that was committed at the time or before it.
 
-    Requests: one listing, and a few commits when they carry their time.
+    Requests: one listing and the latest commit; when that carries its time, those of opening the latest
+    version, and a few commits.
 
     Raises:
+        CorruptLogError: a commit lacks the time that it must carry.
+        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
         TableNotFoundError: no table there.
         VersionNotFoundError: the time is before the first version that can be read or after the last.
     """
@@ -143,7 +254,7 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
             fix="Check the URI, or ask for a version.",
         )
     times = CommitTimes(store, LogListing(commits=usable, checkpoints=listing.checkpoints))
-    position = bisect_right(times, timestamp_ms)
+    position = times.until(timestamp_ms)
     first, last = times[0], times[len(times) - 1]
     if position == 0 or timestamp_ms > last:
         raise VersionNotFoundError(
@@ -160,9 +271,11 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
 def first_version_since(store: LogStore, timestamp_ms: int) -> int:
     """The first version that was committed at the time or after it.
 
-    Requests: one listing, and a few commits when they carry their time.
+    Requests: as `version_at_timestamp`.
 
     Raises:
+        CorruptLogError: a commit lacks the time that it must carry.
+        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
         TableNotFoundError: no table there.
         VersionNotFoundError: the time is after the last version.
     """
@@ -173,7 +286,7 @@ def first_version_since(store: LogStore, timestamp_ms: int) -> int:
             fix="Check the URI, or ask for a version.",
         )
     times = CommitTimes(store, listing)
-    position = bisect_left(times, timestamp_ms)
+    position = times.since(timestamp_ms)
     if position == len(times):
         raise VersionNotFoundError(
             f"There is no version of {store.uri!r} at {_shown(timestamp_ms)} or later.",
@@ -181,6 +294,10 @@ def first_version_since(store: LogStore, timestamp_ms: int) -> int:
             fix="Ask for an earlier time, or for a version.",
         )
     return times.files[position].version
+
+
+def _in_commit(metadata: Metadata) -> bool:
+    return metadata.configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.key, "").strip().lower() == "true"
 
 
 def _shown(timestamp_ms: int) -> str:

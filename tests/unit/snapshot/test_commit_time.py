@@ -9,7 +9,12 @@ import pytest
 from delta_core.actions import CommitInfo, SetTransaction
 from delta_core.actions.json_codec import encode_commit
 from delta_core.checkpoint.classic import write_checkpoint
-from delta_core.errors import TableNotFoundError, VersionNotFoundError
+from delta_core.errors import (
+    CorruptLogError,
+    InvalidTablePropertyError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.log.listing import list_log
 from delta_core.snapshot.commit_time import (
     CommitTimes,
@@ -58,6 +63,100 @@ def test_a_commit_between_others_without_a_time_keeps_its_files(log: LogBuilder)
     assert len(times) == 4
     # Moved on by a millisecond each, since the files are all of one time.
     assert [times[at] - NOW_MS for at in range(4)] == [0, 100_000, 2, 300_000]
+
+
+def _since(version: int, seconds: int) -> dict[str, str]:
+    return {
+        **ENABLED,
+        "delta.inCommitTimestampEnablementVersion": str(version),
+        "delta.inCommitTimestampEnablementTimestamp": str(NOW_MS + 1000 * seconds),
+    }
+
+
+def _asked(log: LogBuilder, seconds: float) -> tuple[int, int]:
+    """The version of a time, and the first one since."""
+    at = NOW_MS + int(1000 * seconds)
+    return version_at_timestamp(log.store, at), first_version_since(log.store, at)
+
+
+def test_a_copied_table_is_asked_by_the_times_in_its_commits_since_it_has_them(log: LogBuilder) -> None:
+    """The copies' files are all younger than the commits."""
+    log.commit(protocol(), metadata(), time_ms=NOW_MS + 90_000)
+    for _ in range(4):
+        log.commit(add(f"f{log.next_version}"), time_ms=NOW_MS + 90_000)
+    log.commit(
+        CommitInfo(in_commit_timestamp_ms=NOW_MS + 10_000),
+        metadata(configuration=_since(5, 10)),
+        time_ms=NOW_MS + 90_000,
+    )
+    for version in (6, 7):
+        log.commit(CommitInfo(in_commit_timestamp_ms=NOW_MS + 10_000 + (version - 5) * 1000))
+    assert [_asked(log, seconds) for seconds in (10, 11.5, 12)] == [(5, 5), (6, 7), (7, 7)]
+    assert first_version_since(log.store, NOW_MS) == 0
+    with pytest.raises(VersionNotFoundError, match="for the time"):
+        version_at_timestamp(log.store, NOW_MS + 9_000)
+    # What the enabling version says is what counts when log cleanup has taken the ones before it.
+    write_checkpoint(Snapshot.load(log.store, version=6))
+    log.remove_commits(range(6))
+    assert _asked(log, 11.5) == (6, 7)
+    with pytest.raises(VersionNotFoundError, match="for the time"):
+        version_at_timestamp(log.store, NOW_MS + 10_500)
+
+
+def test_times_of_commits_before_they_were_enabled_again_do_not_count(log: LogBuilder) -> None:
+    for version in range(11):
+        info = CommitInfo()
+        if version < 8:
+            info = CommitInfo(in_commit_timestamp_ms=NOW_MS + 5000 + version * 1000)
+        elif version > 8:
+            info = CommitInfo(in_commit_timestamp_ms=NOW_MS + 20_000 + (version - 9) * 1000)
+        changes = {
+            0: (protocol(), metadata(configuration=ENABLED)),
+            8: (metadata(),),
+            9: (metadata(configuration=_since(9, 20)),),
+        }
+        log.commit(info, *changes.get(version, ()))
+    asked = {seconds: _asked(log, seconds) for seconds in (0.5, 7.5, 8, 19, 20, 20.5, 21)}
+    assert asked == {
+        0.5: (0, 1),
+        7.5: (7, 8),
+        8: (8, 8),
+        19: (8, 9),
+        20: (9, 9),
+        20.5: (9, 10),
+        21: (10, 10),
+    }
+
+
+def test_times_in_commits_of_a_table_that_does_not_ask_for_them_do_not_count(log: LogBuilder) -> None:
+    log.commit(protocol(), metadata())
+    log.commit(CommitInfo(in_commit_timestamp_ms=NOW_MS + 500_000))
+    assert _asked(log, 1) == (1, 1)
+
+
+def test_a_commit_without_the_time_that_it_must_carry_is_no_answer(log: LogBuilder) -> None:
+    _stamped(log, 10, None, 30)
+    for ask in (version_at_timestamp, first_version_since):
+        with pytest.raises(CorruptLogError, match=r"Version 1 of .* does not say when"):
+            ask(log.store, NOW_MS + 20_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"Version": None}, "EnablementVersion is missing"),
+        ({"Timestamp": None}, "EnablementTimestamp is missing"),
+        ({"Version": "x"}, "EnablementVersion cannot be 'x'"),
+    ],
+)
+def test_a_table_that_says_wrongly_since_when_is_refused(
+    log: LogBuilder, changes: dict[str, str | None], problem: str
+) -> None:
+    named = {f"delta.inCommitTimestampEnablement{name}": text for name, text in changes.items()}
+    configuration = {key: text for key, text in (_since(0, 0) | named).items() if text is not None}
+    log.commit(CommitInfo(in_commit_timestamp_ms=NOW_MS), protocol(), metadata(configuration=configuration))
+    with pytest.raises(InvalidTablePropertyError, match=problem):
+        version_at_timestamp(log.store, NOW_MS)
 
 
 def test_a_time_is_read_from_the_commit_beside_a_compaction(log: LogBuilder) -> None:

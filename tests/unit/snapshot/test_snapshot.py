@@ -157,7 +157,11 @@ def test_time_travel_only_to_what_can_be_read(log: LogBuilder) -> None:
 
 def test_in_commit_timestamps_go_before_file_times(log: LogBuilder) -> None:
     log.create()
-    enabled = {"delta.enableInCommitTimestamps": "true"}
+    enabled = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "1",
+        "delta.inCommitTimestampEnablementTimestamp": str(NOW_MS + 100_000),
+    }
     for version in (1, 2, 3):
         info = CommitInfo(timestamp_ms=1, in_commit_timestamp_ms=NOW_MS + version * 100_000)
         log.commit(info, metadata(configuration=enabled), time_ms=NOW_MS + 5)
