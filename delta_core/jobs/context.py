@@ -18,6 +18,7 @@ from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
@@ -27,16 +28,18 @@ _DEFAULT_DEADLINE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContext:
-    """The surroundings of a job. Callers give the first five; `run_job` sets the others.
+    """The surroundings of a job. Callers give the first six; `run_job` sets the others.
 
     Attributes:
         executor: runs task maps.
         progress: receives the job's events.
         storage_options: resolved from `JobSpec.storage_ref` by the driver.
-        observer: sees the commit's phases.
+        observer: sees the commit's phases; a handler hands it to everything that commits.
+        lease_ttl_seconds: how long the lease of a spec that asks for one outlives a job that died.
         job_id: the job's id, never empty inside a handler.
         store: the table's store.
         snapshot: the newest version when the job started; None when there is no table.
+        lease: the one that the job holds; None when it asked for none.
     """
 
     executor: Executor = field(default_factory=InlineExecutor)
@@ -44,9 +47,11 @@ class JobContext:
     progress: ProgressSink = field(default_factory=NullProgress)
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     observer: TransactionObserver = NULL_OBSERVER
+    lease_ttl_seconds: float = DEFAULT_TTL_SECONDS
     job_id: str = ""
     store: LogStore | None = None
     snapshot: Snapshot | None = None
+    lease: Lease | None = None
 
     @property
     def reporter(self) -> ProgressReporter:
@@ -102,6 +107,16 @@ class JobContext:
                 f"the deadline passed {-remaining:.0f} s ago, before the job could commit",
                 fix="give the job a later deadline, or find out why it started late",
             )
+
+    def check_lease(self) -> None:
+        """Stop a job that no longer holds its lease, before something that is no commit. Two requests.
+
+        Raises:
+            LeaseLostError: the lease is lost.
+            StorageError: the store does not tell.
+        """
+        if self.lease is not None:
+            self.lease.check()
 
     def commit_properties(self, spec: JobSpec) -> CommitProperties:
         """Provenance, idempotency key and time limit for a commit of this job.

@@ -6,14 +6,22 @@ import logging
 from dataclasses import replace
 from uuid import uuid4
 
-from delta_core.errors import DeltaError, InvalidJobSpecError, JobError, TableNotFoundError
+from delta_core.errors import (
+    ConfigurationError,
+    DeltaError,
+    InvalidJobSpecError,
+    JobError,
+    TableNotFoundError,
+)
 from delta_core.execution.resources import ResourceUsage, resource_usage
 from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.context import JobContext, idempotency_action
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
+from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.lease import lease_directory
 from delta_core.storage.open import open_store
 from delta_core.transaction.idempotency import already_applied
 
@@ -27,7 +35,8 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
     """Run a job and say what became of it. Never raises an Exception.
 
     The order: check the spec, open the table, compare its id, look the idempotency key up, then work.
-    A key that the table already has makes the job a success that did nothing (`already_applied`).
+    A key that the table already has makes the job a success that did nothing (`already_applied`). When the
+    spec asks for a lease, it is taken before the work, and table and key are looked at once more.
 
     Args:
         spec: what to do.
@@ -44,7 +53,7 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
         kind = (registry or default_registry()).get(spec.kind)
         _check(spec, kind, context)
         context = _open(spec, kind, context)
-        result = _applied_before(spec, kind, context) or kind.run(spec, context)
+        result = _applied_before(spec, kind, context) or _run(spec, kind, context)
     except DeltaError as error:
         result = context.failed(spec, error)
     except Exception as error:
@@ -63,24 +72,36 @@ def _check(spec: JobSpec, kind: JobKind, context: JobContext) -> None:
             fix="upgrade deltaward where the job runs",
         )
     if spec.lease is not None:
-        raise InvalidJobSpecError(
-            f"the job asks for the lease {spec.lease!r}",
-            cause="this version of deltaward cannot take leases",
-            fix="leave the lease out; commits are safe without one",
-        )
+        _check_lease_name(spec.lease)
     kind.check_params(spec.params)
     context.check_deadline(spec)
 
 
+def _check_lease_name(name: str) -> None:
+    try:
+        lease_directory(name)
+    except ConfigurationError as error:
+        raise InvalidJobSpecError(error.problem, cause=error.cause, fix=error.fix) from error
+
+
 def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
     store = open_store(spec.table.uri, storage_options=context.storage_options, clock=context.clock)
-    context = replace(context, store=store)
+    context = _with_table(spec, kind, replace(context, store=store))
+    if context.snapshot is None:
+        context.reporter.emit("snapshot.loaded", version=None)
+    else:
+        loaded = context.snapshot
+        context.reporter.emit("snapshot.loaded", version=loaded.version, table_id=loaded.metadata.id)
+    return context
+
+
+def _with_table(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
+    store = context.require_store()
     try:
         snapshot = Snapshot.load(store, clock=context.clock)
     except TableNotFoundError:
         if kind.needs_table or spec.table.id is not None:
             raise
-        context.reporter.emit("snapshot.loaded", version=None)
         return context
     found = snapshot.metadata.id
     if spec.table.id is not None and spec.table.id != found:
@@ -89,17 +110,31 @@ def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
             cause=f"the job names the table id {spec.table.id}, the table there has {found}",
             fix="plan the job again for the table that is there now",
         )
-    context.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=found)
     return replace(context, snapshot=snapshot)
 
 
 def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
+    result = _applied(spec, kind, context)
+    context.reporter.emit("idempotency.checked", already_applied=result is not None)
+    return result
+
+
+def _applied(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
     key = idempotency_action(spec, clock=context.clock) if kind.commits else None
     found = already_applied(context.snapshot, key) if context.snapshot else None
-    context.reporter.emit("idempotency.checked", already_applied=found is not None)
-    if found is None:
-        return None
-    return context.succeeded(spec, already_applied=True)
+    return None if found is None else context.succeeded(spec, already_applied=True)
+
+
+def _run(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult:
+    if spec.lease is None:
+        return kind.run(spec, context)
+
+    def work(held: JobContext) -> JobResult:
+        # Whoever had the lease until now may have done this very job.
+        latest = _with_table(spec, kind, held)
+        return _applied(spec, kind, latest) or kind.run(spec, latest)
+
+    return run_under_lease(spec, context, work)
 
 
 def _unforeseen(spec: JobSpec, context: JobContext, error: Exception) -> JobResult:

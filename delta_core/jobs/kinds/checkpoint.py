@@ -47,6 +47,7 @@ def run_cleanup(spec: JobSpec, context: JobContext) -> JobResult:
     """Delete log files that no retained version needs."""
     dry_run = spec.params.get("dry_run", True)
     context.check_deadline(spec)
+    context.check_lease()
     cleanup = cleanup_expired_logs(context.require_snapshot(), clock=context.clock, dry_run=dry_run)
     figures = {"files_deleted": len(cleanup.files), "bytes_deleted": cleanup.total_bytes}
     output = {

@@ -49,6 +49,8 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         executor=context.executor_for(spec, planned_bytes=0),
         properties=context.commit_properties(spec),
         progress=context.reporter,
+        observer=context.observer,
+        before_deleting=context.check_lease,
         clock=context.clock,
     )
     return context.succeeded(
@@ -64,7 +66,10 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         },
         metrics=JobMetrics(files_removed=result.deleted_files, bytes_removed=result.deleted_bytes),
         output={"plan": plan.to_json(), "kept": list(result.kept)},
-        warnings=tuple(f"kept after all: {path}" for path in result.kept[:20]),
+        warnings=(
+            *(f"kept after all: {path}" for path in result.kept[:20]),
+            *(f"kept by {pin}" for pin in result.pins),
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -16,14 +16,17 @@ from delta_core.log.log_path import commit_path
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.path_identity import listed_key
+from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
 from delta_core.maintenance.vacuum.protected import keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
+from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 _LOGGER = logging.getLogger(__name__)
@@ -39,11 +42,13 @@ class VacuumResult:
     Attributes:
         commits: the versions that record its start and end; empty when there was nothing to do.
         kept: planned files that were not deleted, because they are needed again or were written anew.
+        pins: those that kept some of them, in words.
     """
 
     deleted_files: int = 0
     deleted_bytes: int = 0
     kept: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
     commits: tuple[int, ...] = ()
     already_applied: bool = False
 
@@ -55,13 +60,16 @@ def apply_vacuum(
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
+    observer: TransactionObserver = NULL_OBSERVER,
+    before_deleting: Callable[[], None] = lambda: None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumResult:
     """Delete the plan's files that still may go.
 
-    What is live is looked up again before the first and between groups of deletions, so a file that a
-    restore brought back stays. The store's time, taken from the start commit, counts where it is behind
-    this machine's. The first failure ends it: what is recorded then is an end with status FAILED.
+    What is live, and what readers have pinned, is looked up again before the first and between groups of
+    deletions, so a file that a restore brought back stays. The store's time, taken from the start commit,
+    counts where it is behind this machine's. The first failure ends it: what is recorded then is an end with
+    status FAILED.
 
     Args:
         snapshot: any version of the plan's table.
@@ -69,10 +77,13 @@ def apply_vacuum(
         executor: maps deletions; threads of this process when None.
         properties: provenance and idempotency key; the key is recorded with the end.
         progress: receives `data.writing` with files done and the commits' events.
+        observer: sees the phases of both commits.
+        before_deleting: called before each group of deletions; what it raises ends the vacuum.
 
     Raises:
         MaintenanceError: the plan is for another table, or names files that no vacuum deletes.
         UnsupportedTableFeatureError: the table got a feature that is not known.
+        LeaseFileError: a reader's pin cannot be read.
         StorageError: the store failed; some files may have been deleted, all of them in the plan.
     """
     latest = snapshot.refresh()
@@ -89,26 +100,32 @@ def apply_vacuum(
         return VacuumResult()
     # A first look before anything is written: what cannot be read ends the vacuum here.
     _keep(latest, plan)
-    start = _commit_start(latest, plan, replace(properties, txn=None), progress, clock)
+    pins_in_force(latest.store, store_now_ms=0)
+    unkeyed = replace(properties, txn=None)
+    start = _commit_start(latest, plan, unkeyed, progress, observer, clock)
+    store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
         plan=plan,
         executor=executor or InlineExecutor(),
         progress=progress,
-        cutoff_ms=_cutoff_by_store_time(latest, plan, start.version),
+        before_deleting=before_deleting,
+        pins=Pins(),
+        store_now_ms=store_now_ms,
     )
     try:
         latest = deletion.run(latest.refresh())
     except BaseException:
         with suppress(DeltaError):
-            _commit_end(latest, "FAILED", deletion, replace(properties, txn=None), progress, clock)
+            _commit_end(latest, "FAILED", deletion, unkeyed, progress, observer, clock)
         raise
-    end = _commit_end(latest, "COMPLETED", deletion, properties, progress, clock)
+    end = _commit_end(latest, "COMPLETED", deletion, properties, progress, observer, clock)
     if deletion.kept:
         _LOGGER.warning("planned files were kept", extra={"files": len(deletion.kept)})
     return VacuumResult(
         deleted_files=deletion.deleted_files,
         deleted_bytes=deletion.deleted_bytes,
         kept=tuple(sorted(deletion.kept)),
+        pins=tuple(sorted(deletion.pins)),
         commits=(start.version,) if end.already_applied else (start.version, end.version),
         already_applied=end.already_applied,
     )
@@ -118,15 +135,26 @@ class _Deletion:
     """The deleting itself, and how far it has come."""
 
     def __init__(
-        self, *, plan: VacuumPlan, executor: Executor, progress: ProgressReporter, cutoff_ms: int
+        self,
+        *,
+        plan: VacuumPlan,
+        executor: Executor,
+        progress: ProgressReporter,
+        before_deleting: Callable[[], None],
+        pins: Pins,
+        store_now_ms: int,
     ) -> None:
         self._plan = plan
         self._executor = executor
         self._progress = progress
-        self._cutoff_ms = cutoff_ms
+        self._before_deleting = before_deleting
+        self._pins = pins
+        self._store_now_ms = store_now_ms
+        self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.kept: set[str] = set()
+        self.pins: set[str] = set()
 
     @property
     def num_directories(self) -> int:
@@ -141,13 +169,14 @@ class _Deletion:
         for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
             latest.require_writable(operation="vacuum the table")
-            keep = _keep(latest, self._plan)
+            keep = _keep(latest, self._plan) | self._pinned(latest, group)
             going = [
                 file
                 for file in group
                 if listed_key(file.path) not in keep and file.modified_ms < self._cutoff_ms
             ]
             self.kept.update({file.path for file in group} - {file.path for file in going})
+            self._before_deleting()
             with lent_to_tasks(latest.store):
                 for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
                     self.deleted_files += result["deleted"]
@@ -157,6 +186,15 @@ class _Deletion:
             self._progress.emit("data.writing", done=done, total=total)
         self._progress.emit("data.written", files=self.deleted_files, bytes=self.deleted_bytes)
         return latest
+
+    def _pinned(self, latest: Snapshot, group: Sequence[VacuumFile]) -> set[str]:
+        keys: set[str] = set()
+        planned = {listed_key(file.path) for file in group}
+        for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
+            keys |= item.keys
+            if not planned.isdisjoint(item.keys):
+                self.pins.add(item.pin.label)
+        return keys
 
     def _tasks(self, table_uri: str, files: Sequence[VacuumFile]) -> list[JsonObject]:
         return [
@@ -174,9 +212,8 @@ def _chunks(files: Sequence[VacuumFile], size: int) -> Iterator[Sequence[VacuumF
         yield files[first : first + size]
 
 
-def _cutoff_by_store_time(latest: Snapshot, plan: VacuumPlan, start_version: int) -> int:
+def _cutoff_by_store_time(plan: VacuumPlan, store_now_ms: int) -> int:
     """The plan's cutoff, or an earlier one when the store's clock is behind this machine's."""
-    store_now_ms = latest.store.head(commit_path(start_version)).modified_ms
     return min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))
 
 
@@ -185,6 +222,7 @@ def _commit_start(
     plan: VacuumPlan,
     properties: CommitProperties,
     progress: ProgressReporter,
+    observer: TransactionObserver,
     clock: Clock,
 ) -> Committed:
     transaction = Transaction.begin(
@@ -197,6 +235,7 @@ def _commit_start(
         },
         properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+        observer=observer,
         clock=clock,
     )
     transaction.set_metrics({"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.total_bytes})
@@ -209,6 +248,7 @@ def _commit_end(
     deletion: _Deletion,
     properties: CommitProperties,
     progress: ProgressReporter,
+    observer: TransactionObserver,
     clock: Clock,
 ) -> Committed:
     transaction = Transaction.begin(
@@ -217,6 +257,7 @@ def _commit_end(
         operation_parameters={"status": status},
         properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+        observer=observer,
         clock=clock,
     )
     transaction.set_metrics(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from delta_core.actions import RemoveFile
@@ -12,6 +12,7 @@ from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, 
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import FileKind, listed_files
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import commits_in_log, keys_to_keep
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
 from delta_core.snapshot.history import commit_actions
@@ -37,6 +38,16 @@ class VacuumFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptByPin:
+    """Files that would go but for a reader's pin; several pins may keep the same ones."""
+
+    pin: str
+    version: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumPlan:
     """What a vacuum would do.
 
@@ -46,6 +57,7 @@ class VacuumPlan:
         cutoff_ms: only files written, and removed, before this are in the plan.
         listed_files, listed_bytes: data files that were found, kept ones included.
         num_directories: directories that hold them.
+        pins: what stays only because a reader has pinned a version.
     """
 
     table_id: str
@@ -56,6 +68,7 @@ class VacuumPlan:
     listed_bytes: int
     num_directories: int
     files: tuple[VacuumFile, ...]
+    pins: tuple[KeptByPin, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -103,6 +116,7 @@ class VacuumPlan:
                 }
                 for file in self.files
             ],
+            "pins": [asdict(kept) for kept in self.pins],
         }
 
     @classmethod
@@ -129,6 +143,7 @@ class VacuumPlan:
                 listed_bytes=document["listed_bytes"],
                 num_directories=document["num_directories"],
                 files=tuple(VacuumFile(**file) for file in document["files"]),
+                pins=tuple(KeptByPin(**kept) for kept in document.get("pins", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise malformed_plan("vacuum", error) from error
@@ -145,8 +160,10 @@ def plan_vacuum(
     """List the table's files and pick those that nothing within the retention needs.
 
     A file is picked when it was written before the cutoff, is not live in the newest version (looked up
-    after the listing), and was not removed since the cutoff. Requests: the listing, and the commits that
-    are read for the reasons.
+    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned.
+    Whether a pin has ended is judged by this machine's clock here, by the store's when the plan is applied.
+    Requests: the listing, one more and the state of each pinned version, and the commits that are read for
+    the reasons.
 
     Args:
         snapshot: any version of the table.
@@ -157,6 +174,7 @@ def plan_vacuum(
         RetentionTooShortError: the retention is shorter than what is protected.
         MaintenanceError: the table is the root of a file system, bucket or container.
         UnsupportedTableFeatureError: a feature, of readers or of writers, is not known.
+        LeaseFileError: a reader's pin cannot be read.
         StorageError, InvalidTableError: something could not be read; nothing is planned then.
     """
     snapshot.require_writable(operation="vacuum the table")
@@ -170,11 +188,14 @@ def plan_vacuum(
     latest = snapshot.refresh()
     latest.require_writable(operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, retention_ms=retention.retention_ms)
-    candidates = [
+    pinned = Pins().in_force(latest, store_now_ms=now_ms)
+    unpinned = [
         (info, kind)
         for info, kind in listed
         if info.modified_ms < cutoff_ms and listed_key(info.path) not in keep
     ]
+    pinned_keys = frozenset[str]().union(*(item.keys for item in pinned))
+    candidates = [(info, kind) for info, kind in unpinned if listed_key(info.path) not in pinned_keys]
     reasons = _reasons(latest, [info for info, kind in candidates if kind is FileKind.DATA], retention)
     files = tuple(
         VacuumFile(
@@ -197,7 +218,13 @@ def plan_vacuum(
         listed_bytes=sum(info.size_bytes for info, _ in listed),
         num_directories=len({info.path.rpartition("/")[0] for info, _ in listed}),
         files=files,
+        pins=tuple(_kept_by(item, [info for info, _ in unpinned]) for item in pinned),
     )
+
+
+def _kept_by(pinned: PinnedFiles, infos: Sequence[ObjectInfo]) -> KeptByPin:
+    kept = [info.size_bytes for info in infos if listed_key(info.path) in pinned.keys]
+    return KeptByPin(pin=pinned.pin.label, version=pinned.pin.version, files=len(kept), bytes=sum(kept))
 
 
 def _reasons(snapshot: Snapshot, infos: Sequence[ObjectInfo], retention: Retention) -> dict[str, str]:

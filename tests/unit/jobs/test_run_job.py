@@ -150,7 +150,7 @@ def test_a_kind_that_never_commits_ignores_the_key(table: Path) -> None:
         ({"kind": "frobnicate"}, "INVALID_JOB_SPEC", "no job kind 'frobnicate'"),
         ({"params": {"predikate": "x"}}, "INVALID_JOB_SPEC", "params.predikate is not known"),
         ({"params": {"target_size_bytes": "1gb"}}, "INVALID_JOB_SPEC", "must be an integer or null"),
-        ({"lease": "l"}, "INVALID_JOB_SPEC", "cannot take leases"),
+        ({"lease": "../l"}, "INVALID_JOB_SPEC", "no name for a lease"),
         ({"format_version": 2}, "INVALID_JOB_SPEC", "format 2"),
         ({"deadline_ms": 1}, "JOB_ERROR", "deadline passed"),
         ({"engine": "spark"}, "INVALID_CONFIGURATION", "engine 'spark'"),

@@ -1,0 +1,78 @@
+"""What readers' pins keep from a vacuum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from delta_core.actions.deletion_vector import DeletionVectorDescriptor
+from delta_core.deletion_vectors.reader import deletion_vector_path
+from delta_core.errors import DeltaError, MaintenanceError, PathEscapeError
+from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.snapshot.pins import PinnedVersion, pins_in_force
+from delta_core.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedFiles:
+    """The files that one pin needs, as keys of store paths."""
+
+    pin: PinnedVersion
+    keys: frozenset[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Pins:
+    """The pins of a table, looked up as often as asked; what a version has is read once."""
+
+    _keys: dict[tuple[int, str], frozenset[str]] = field(default_factory=dict)
+
+    def in_force(self, latest: Snapshot, *, store_now_ms: int) -> tuple[PinnedFiles, ...]:
+        """What must stay for pins, by version. One listing, one read for each pin, one load for each version.
+
+        Args:
+            latest: the newest version.
+            store_now_ms: a time of the store that is not later than now.
+
+        Raises:
+            LeaseFileError: a pin cannot be read, so nothing may be deleted.
+            MaintenanceError: a pinned version cannot be read, so nothing may be deleted.
+        """
+        found = pins_in_force(latest.store, store_now_ms=store_now_ms)
+        return tuple(PinnedFiles(pin=pin, keys=self._of(pin, latest)) for pin in found)
+
+    def _of(self, pin: PinnedVersion, latest: Snapshot) -> frozenset[str]:
+        known = self._keys.get((pin.version, pin.table_id))
+        if known is None:
+            known = self._keys[pin.version, pin.table_id] = _keys(pin, latest)
+        return known
+
+
+def _keys(pin: PinnedVersion, latest: Snapshot) -> frozenset[str]:
+    try:
+        pinned = Snapshot.load(latest.store, version=pin.version, clock=latest.clock)
+        if pinned.metadata.id != pin.table_id:
+            # A pin of the table that was here before.
+            return frozenset()
+        return frozenset(_needed(pinned))
+    except (DeltaError, ValueError) as error:
+        if pin.table_id != latest.metadata.id:
+            return frozenset()
+        raise MaintenanceError(
+            f"Nothing is deleted: what {pin.label} needs cannot be told.",
+            cause=str(error),
+            fix="Delete the pin's file when its reader has ended, then run again.",
+        ) from error
+
+
+def _needed(snapshot: Snapshot) -> Iterator[str]:
+    root_uri = snapshot.store.uri
+    for batch in snapshot.files.batches(["path", "deletion_vector"]):
+        yield from protected_keys(batch.column("path").to_pylist(), root_uri=root_uri)
+        for vector in batch.column("deletion_vector").drop_null().to_pylist():
+            # One outside the table is never deleted.
+            with suppress(PathEscapeError):
+                path = deletion_vector_path(DeletionVectorDescriptor(**vector), root_uri=root_uri)
+                if path is not None:
+                    yield listed_key(path)
