@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from delta_core.errors import ConfigurationError, TableChangedError, VersionNotF
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
+from delta_core.scan.past_files import PastFileReaders
 from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.history import commit_actions
@@ -89,20 +90,27 @@ def appended_batches(
     schema = snapshot.schema
     predicate = parse_predicate(filters, schema) if isinstance(filters, str) else filters
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
-    reader = FileReader(
-        schema=schema,
-        columns=columns,
-        predicate=None if predicate is None else resolve(predicate, schema),
-        partition_columns=snapshot.partition_columns,
-        access=access,
-    )
+    resolved = None if predicate is None else resolve(predicate, schema)
+
+    def reader(partition_columns: Collection[str]) -> FileReader:
+        return FileReader(
+            schema=schema,
+            columns=columns,
+            predicate=resolved,
+            partition_columns=tuple(partition_columns),
+            access=access,
+        )
+
+    readers = PastFileReaders(schema=schema, mapping=snapshot.column_mapping, make=reader)
+    readers.of(snapshot.partition_columns)  # here a column that does not exist is refused
     adds = appended_files(snapshot, since_version=since_version).adds
     places = (access.locate(add.path, store=snapshot.store) for add in adds)
-    return _rows(reader, zip(places, adds, strict=True))
+    return _rows(readers, zip(places, adds, strict=True))
 
 
-def _rows(reader: FileReader, adds: Iterable[tuple[ObjectPlace, AddFile]]) -> Iterator[pa.RecordBatch]:
+def _rows(readers: PastFileReaders, adds: Iterable[tuple[ObjectPlace, AddFile]]) -> Iterator[pa.RecordBatch]:
     for place, add in adds:
+        reader = readers.of(add.partition_values)
         yield from reader.read(place.store, place.path, add.partition_values)
 
 

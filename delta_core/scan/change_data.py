@@ -8,7 +8,7 @@ differ between the two vectors are.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,15 +20,24 @@ from delta_core.actions import (
     AddCdcFile,
     AddFile,
     DeletionVectorDescriptor,
+    Metadata,
     RemoveFile,
 )
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.errors import (
+    ConfigurationError,
+    CorruptLogError,
+    SchemaError,
+    TableChangedError,
+    VersionNotFoundError,
+)
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
+from delta_core.log.log_path import commit_path
 from delta_core.replay.live_files import matching_rows, path_spellings
+from delta_core.scan.past_files import PastFileReaders
 from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
 from delta_core.schema.column_mapping import ColumnMapping
@@ -83,6 +92,7 @@ class ChangeDataScan:
 
         Raises:
             ConfigurationError: the first version is after the last one, or negative.
+            SchemaError: the table has a column that is called as one of CHANGE_COLUMNS.
             ExpressionError: the predicate is invalid or does not fit the schema.
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
@@ -94,6 +104,7 @@ class ChangeDataScan:
                 fix="Ask for a range of versions in the order in which they were committed.",
             )
         snapshot.require_readable(operation="read change data", through_scan=True)
+        _require_no_change_columns(snapshot)
         self._snapshot = snapshot
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         self._starting_version = starting_version
@@ -102,28 +113,28 @@ class ChangeDataScan:
         if isinstance(predicate, str):
             predicate = parse_predicate(predicate, schema)
         resolved = TRUE if predicate is None else resolve_predicate(predicate, schema)
-        names = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-        mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(names))
+        mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(f.name for f in CHANGE_COLUMNS))
 
-        def reader(constant: Sequence[str]) -> FileReader:
+        def reader(constant: Collection[str]) -> FileReader:
             # A version's number and time are the same for a whole file, as partition values are.
             return FileReader(
                 schema=schema,
                 columns=columns,
                 predicate=None if resolved == TRUE else resolved,
-                partition_columns=(*snapshot.partition_columns, *constant),
+                partition_columns=tuple(constant),
                 batch_rows=batch_rows,
                 mapping=mapping,
                 access=self._access,
             )
 
-        self._change_files = reader(names[1:])
-        self._data_files = reader(names)
+        self._readers = PastFileReaders(schema=schema, mapping=mapping, make=reader)
+        # Here a column that does not exist is refused.
+        self._arrow_schema = self._readers.of(()).arrow_schema
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
-        return self._data_files.arrow_schema
+        return self._arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changes, version by version, in bounded memory.
@@ -134,6 +145,7 @@ class ChangeDataScan:
             VersionNotFoundError: a commit is no longer in the log.
             MissingDataFileError: vacuum has taken a file.
             InvalidTableError: a file cannot be read.
+            CorruptLogError: a commit is damaged, or its time is no date.
         """
         times = self._times
         first = Snapshot.load(self._snapshot.store, version=self._starting_version)
@@ -145,8 +157,11 @@ class ChangeDataScan:
             if changed is not rules:
                 rules = changed
                 self._require_changes(version, rules)
-            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _text(times[version])}
-            for part in self._parts(version, actions):
+            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _date_text(version, times[version])}
+            # What the commit removed may have been partitioned until then.
+            replaced = any(isinstance(action, Metadata) for action in actions)
+            partitioned = replaced or bool(rules[1].partition_columns)
+            for part in self._parts(version, actions, partitioned=partitioned):
                 yield from self._rows(part, stamp)
 
     def to_table(self) -> pa.Table:
@@ -168,7 +183,9 @@ class ChangeDataScan:
     def _times(self) -> Mapping[int, int]:
         listing = list_log(self._snapshot.store, from_version=0)
         times = CommitTimes(
-            self._snapshot.store, LogListing(commits=listing.commits, checkpoints=listing.checkpoints)
+            self._snapshot.store,
+            LogListing(commits=listing.commits, checkpoints=listing.checkpoints),
+            metadata=self._snapshot.metadata,
         )
         wanted = range(self._starting_version, self._snapshot.version + 1)
         found = {file.version: times[at] for at, file in enumerate(times.files) if file.version in wanted}
@@ -183,7 +200,7 @@ class ChangeDataScan:
 
     # ------------------------------------------------------------ what changed
 
-    def _parts(self, version: int, actions: Sequence[Action]) -> Iterator[_Part]:
+    def _parts(self, version: int, actions: Sequence[Action], *, partitioned: bool) -> Iterator[_Part]:
         changes = [action for action in actions if isinstance(action, AddCdcFile)]
         if changes:
             for change in changes:
@@ -195,7 +212,7 @@ class ChangeDataScan:
         for remove in removes:
             key = canonical_log_path(remove.path)
             add = adds.get(key)
-            values = self._partition_values(version, remove)
+            values = self._partition_values(version, remove) if partitioned else remove.partition_values or {}
             if add is None:
                 yield _Part(
                     path=remove.path,
@@ -241,11 +258,13 @@ class ChangeDataScan:
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
         """Those of a removed file; a `remove` need not say them, and then the version before does."""
-        if remove.partition_values or not self._snapshot.partition_columns:
-            return remove.partition_values or {}
+        if remove.partition_values:
+            return remove.partition_values
         if self._previous is None or self._previous.version != version - 1:
             # Kept: when one remove of a commit lacks its values, all of them do.
             self._previous = Snapshot.load(self._snapshot.store, version=version - 1)
+        if not self._previous.partition_columns:
+            return {}
         wanted = canonical_log_path(remove.path)
         for batch in self._previous.files.batches(["path", "partition_values"]):
             rows, _ = matching_rows(
@@ -262,10 +281,10 @@ class ChangeDataScan:
     def _rows(self, part: _Part, stamp: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         place = self._access.locate(part.path, store=self._snapshot.store)
         values = {**part.partition_values, **stamp}
-        if part.change is None:
-            return self._change_files.read(place.store, place.path, values)
-        values[CHANGE_TYPE] = part.change
-        return self._data_files.read(place.store, place.path, values, deleted=part.deleted, only=part.only)
+        if part.change is not None:
+            values[CHANGE_TYPE] = part.change
+        reader = self._readers.of(values)
+        return reader.read(place.store, place.path, values, deleted=part.deleted, only=part.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,5 +304,28 @@ class _Part:
     only: RowsOfFile | None = None
 
 
-def _text(timestamp_ms: int) -> str:
-    return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)).isoformat(sep=" ")
+def _require_no_change_columns(snapshot: Snapshot) -> None:
+    """Refuse a table with a column of such a name: nobody could tell its values from the change's."""
+    reserved = {field.name.casefold() for field in CHANGE_COLUMNS}
+    for field in snapshot.schema:
+        if reserved.isdisjoint(
+            (field.name.casefold(), snapshot.column_mapping.physical_name(field).casefold())
+        ):
+            continue
+        raise SchemaError(
+            f"The changes of {snapshot.store.uri!r} cannot be told.",
+            cause=f"Its column {field.name} has a name that change data has for itself.",
+            fix="Rewrite the table with another name for the column, or compare two versions' rows.",
+        )
+
+
+def _date_text(version: int, timestamp_ms: int) -> str:
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)
+    except OverflowError as error:
+        raise CorruptLogError(
+            f"The commit {commit_path(version)!r} has a time that is no date.",
+            cause=f"It is {timestamp_ms} milliseconds after 1970.",
+            fix="Ask for versions without it, or restore the log from a backup.",
+        ) from error
+    return moment.isoformat(sep=" ")

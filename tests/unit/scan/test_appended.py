@@ -171,3 +171,24 @@ def test_a_tail_that_cannot_be_told_is_refused_before_the_first_row(tmp_path: Pa
     append(tmp_path, "a", 1)
     with pytest.raises(ConfigurationError, match="at version 0"):
         DeltaTable(str(tmp_path)).appended_batches(7)
+
+
+@pytest.mark.parametrize("partitioned_first", [False, True])
+def test_files_are_read_as_they_were_partitioned(tmp_path: Path, partitioned_first: bool) -> None:
+    log = LogBuilder(tmp_path)
+    nowhere: dict[str, str | None] = {}
+    pq.write_table(pa.table({"p": ["x", "y"], "id": [1, 2]}), tmp_path / "whole")
+    pq.write_table(pa.table({"id": [3]}), tmp_path / "part")
+    whole = (metadata(partition_columns=()), add("whole", partition_values=nowhere))
+    part = (metadata(), add("part", partition_values={"p": "z"}))
+    first, second = (part, whole) if partitioned_first else (whole, part)
+    log.commit(protocol(), *first)
+    log.commit(*second)
+    table = DeltaTable(str(tmp_path))
+
+    def rows(**options: str) -> list[tuple[str, int]]:
+        batches = table.appended_batches(since_version=-1, **options)
+        return sorted((row["p"], row["id"]) for batch in batches for row in batch.to_pylist())
+
+    assert rows() == [("x", 1), ("y", 2), ("z", 3)]
+    assert rows(filters="p >= 'y'") == [("y", 2), ("z", 3)]

@@ -14,9 +14,15 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake
 
 from delta_core import DeltaTable
-from delta_core.actions import AddCdcFile, Metadata, Protocol
+from delta_core.actions import AddCdcFile, CommitInfo, Metadata, Protocol
 from delta_core.checkpoint.classic import write_checkpoint
-from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
+from delta_core.errors import (
+    ConfigurationError,
+    CorruptLogError,
+    SchemaError,
+    TableChangedError,
+    VersionNotFoundError,
+)
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.deletion_vectors import inline_vector
@@ -207,6 +213,76 @@ def test_schemas_in_between(log: LogBuilder) -> None:
     log.commit(metadata(fields=("p", "extra")))
     with pytest.raises(TableChangedError, match="Its schema has id"):
         changes(log, 0)
+
+
+def unpartitioned(log: LogBuilder, name: str, **columns: list[Any]) -> None:
+    pq.write_table(pa.table(columns), log.root / name)
+
+
+NOWHERE: dict[str, str | None] = {}
+
+
+def repartitioned(**changes: Any) -> Metadata:
+    return dataclasses.replace(metadata(), **changes)
+
+
+@pytest.mark.parametrize("known", [NOWHERE, None])
+def test_files_are_read_as_they_were_partitioned_before(
+    log: LogBuilder, known: dict[str, str | None] | None
+) -> None:
+    unpartitioned(log, "u", p=["x", "y"], id=[7, 8])
+    log.commit(PROTOCOL, repartitioned(partition_columns=()), add("u", partition_values=NOWHERE))
+    log.commit(metadata(), remove("u", partition_values=known), add("a.parquet", partition_values={"p": "z"}))
+    inserted = [("x", 7, "insert", 0), ("y", 8, "insert", 0)]
+    deleted = [("x", 7, "delete", 1), ("y", 8, "delete", 1)]
+    later = [("z", number, "insert", 1) for number in (1, 2, 3, 4)]
+    assert changes(log, 0) == inserted + deleted + later
+    assert changes(log, 1) == deleted + later
+    assert changes(log, 0, 0) == inserted
+    assert changes(log, 0, predicate="p = 'y'") == [inserted[1], deleted[1]]
+    assert changes(log, 0, columns=["p"], predicate="_change_type = 'delete'") == [("x",), ("y",)]
+
+
+@pytest.mark.parametrize("known", [{"p": "1"}, None])
+def test_files_are_read_as_they_were_partitioned_when_later_ones_are_not(
+    log: LogBuilder, known: dict[str, str | None] | None
+) -> None:
+    unpartitioned(log, "u", p=["x"], id=[7])
+    log.commit(PROTOCOL, metadata(), add("b.parquet"))
+    log.commit(
+        repartitioned(partition_columns=()),
+        remove("b.parquet", partition_values=known),
+        add("u", partition_values=NOWHERE),
+    )
+    before, after = [("1", 5, "insert", 0), ("1", 6, "insert", 0)], [("x", 7, "insert", 1)]
+    deleted = [("1", 5, "delete", 1), ("1", 6, "delete", 1)]
+    assert changes(log, 0) == before + deleted + after
+    assert changes(log, 1) == deleted + after
+
+
+def test_a_time_that_is_no_date_names_the_commit(log: LogBuilder) -> None:
+    on = repartitioned(configuration=metadata().configuration | {"delta.enableInCommitTimestamps": "true"})
+    log.commit(CommitInfo(in_commit_timestamp_ms=2**63 - 1), PROTOCOL, on, add("b.parquet"))
+    with pytest.raises(CorruptLogError, match=r"00000000000000000000.json.*no date") as caught:
+        changes(log, 0)
+    assert str(2**63 - 1) in caught.value.cause
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_COMMIT_TIMESTAMP"])
+@pytest.mark.parametrize("physical", [False, True])
+def test_a_table_with_a_column_of_change_data_is_refused(log: LogBuilder, name: str, physical: bool) -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": name} if physical else {}
+    field = {"name": "mine" if physical else name, "type": "string", "nullable": True, "metadata": mapped}
+    configuration = metadata().configuration | ({"delta.columnMapping.mode": "name"} if physical else {})
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    features = FEATURES | {"columnMapping"}
+    log.commit(
+        dataclasses.replace(PROTOCOL, reader_features=features, writer_features=features),
+        repartitioned(schema_string=schema, partition_columns=(), configuration=configuration),
+    )
+    with pytest.raises(SchemaError, match="cannot be told") as caught:
+        changes(log, 0)
+    assert field["name"] in caught.value.cause
 
 
 def test_ranges(log: LogBuilder) -> None:
