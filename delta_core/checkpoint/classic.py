@@ -1,7 +1,7 @@
 """Classic single-file checkpoints (PROTOCOL.md, "Checkpoints", "V1 Spec").
 
-The file is streamed batch by batch, so its size does not bound the table's; it is read back before the
-hint names it.
+The file is streamed batch by batch, so its size does not bound the table's; it replaces none, and is read
+back before the hint names it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.actions.checkpoint_schema import CHECKPOINT_SCHEMA, action_rows, add_rows, remove_rows
+from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.errors import (
     CorruptLogError,
     DeltaWarning,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StaleCommitError,
     StorageError,
     UnsupportedTableFeatureError,
     VerificationError,
 )
-from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
-from delta_core.log.listing import CheckpointFiles
-from delta_core.log.log_path import LogFileKind, checkpoint_path
-from delta_core.replay.state import checkpoint_protocol_and_metadata
+from delta_core.log.log_path import checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import ObjectInfo
 from delta_core.table_features.table_properties import WRITE_STATS_AS_STRUCT
 from delta_core.transaction.stale_writer_guard import log_replaced
 
@@ -38,7 +40,7 @@ _ROW_GROUP_ROWS = 131_072
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointInfo:
-    """A checkpoint that was written.
+    """A checkpoint, written now or found.
 
     Attributes:
         size: number of actions.
@@ -57,23 +59,20 @@ class CheckpointInfo:
 def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
     """Write a checkpoint of a snapshot's version, read it back, and point the hint at it.
 
+    Where the version has one, that one is read instead, and stays; only one that cannot be read is replaced.
     Expired tombstones are left out. A hint that cannot be written is only a warning: it is no part of
-    the table. Requests: a look at the version's commit, one write, one read of the footer and of two
-    columns, the hint.
+    the table. Requests: a look at the version's commit before and after, one write, one read of the footer
+    and of two columns, the hint.
 
     Raises:
         UnsupportedTableFeatureError: the table uses what a checkpoint of ours cannot hold.
         StaleCommitError: the table at this place is no longer the snapshot's.
-        VerificationError: the version is not what its checksum says; or what was read back is not what was
-            written, and the file is deleted.
+        VerificationError: the version is not what its checksum says; or the checkpoint there is of another
+            state; or what was read back is not what was written, and the file is deleted if it is still
+            ours and the log is read without it.
     """
     snapshot.require_writable(operation="write a checkpoint")
-    version_file = snapshot.segment.version_file
-    replaced = (
-        None if version_file is None else log_replaced(snapshot.store, version_file, clock=snapshot.clock)
-    )
-    if replaced is not None:
-        raise replaced
+    _require_own_log(snapshot)
     if snapshot.checksum_discrepancies:
         # Log cleanup would make it the only account of the table.
         raise VerificationError(
@@ -87,32 +86,127 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
             cause="Statistics as columns (stats_parsed) are not written by this version of deltaward.",
             fix=f"Set {WRITE_STATS_AS_STRUCT.key} to false, or write checkpoints with another engine.",
         )
-    store, path = snapshot.store, checkpoint_path(snapshot.version)
-    size = 0
-    with (
-        store.open_output(path) as sink,
-        # The schema in Arrow's own form only makes the footer larger.
-        pq.ParquetWriter(
-            sink, CHECKPOINT_SCHEMA, compression="snappy", store_schema=False, write_page_checksum=True
-        ) as writer,
-    ):
-        for batch in _grouped(_rows(snapshot)):
-            writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
-            size += batch.num_rows
-    info = CheckpointInfo(
-        version=snapshot.version,
-        size=size,
-        parts=1,
-        size_bytes=store.head(path).size_bytes,
-        num_add_files=snapshot.files.num_files,
-    )
+    path = checkpoint_path(snapshot.version)
     try:
-        _verify(snapshot, path, info)
-    except (VerificationError, CorruptLogError):
-        store.delete(path)
-        raise
+        with created(snapshot.store, path, clock=snapshot.clock) as sink:
+            written = _write(snapshot, sink)
+        info = _read_back(snapshot, path, written)
+    except ObjectExistsError:
+        info = _of_another_writer(snapshot, path) or _replaced(snapshot, path)
     _write_hint(snapshot, info)
     return info
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What was handed to the store."""
+
+    num_rows: int
+    size_bytes: int
+
+
+def _write(snapshot: Snapshot, sink: pa.NativeFile) -> _Written:
+    num_rows = 0
+    with pq.ParquetWriter(
+        # The schema in Arrow's own form only makes the footer larger.
+        sink,
+        CHECKPOINT_SCHEMA,
+        compression="snappy",
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        for batch in _grouped(_rows(snapshot)):
+            writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+            num_rows += batch.num_rows
+    return _Written(num_rows=num_rows, size_bytes=sink.tell())
+
+
+def _of_another_writer(snapshot: Snapshot, path: str) -> CheckpointInfo | None:
+    """The checkpoint that has the name; None when it cannot be read and may be replaced."""
+    found = snapshot.store.head(path)
+    try:
+        contents = read_contents(snapshot.store, found)
+    except CorruptLogError:
+        if snapshot.segment.version_file is None:
+            raise  # whether the log is still the one that was read cannot be told
+        return None
+    cause = contents.difference(snapshot)
+    # It may be ours, of an attempt whose answer was lost, and the table another since.
+    _require_own_log(snapshot)
+    if cause is not None:
+        raise VerificationError(
+            f"The checkpoint {path!r} was written before, and does not hold the table's state.",
+            cause=cause,
+            fix="Find out which of the two is right: it was left as it is.",
+        )
+    return _info(snapshot, found, contents)
+
+
+def _replaced(snapshot: Snapshot, path: str) -> CheckpointInfo:
+    """A checkpoint written over one that cannot be read."""
+    _require_own_log(snapshot)
+    with snapshot.store.open_output(path) as sink:
+        written = _write(snapshot, sink)
+    return _read_back(snapshot, path, written)
+
+
+def _read_back(snapshot: Snapshot, path: str, written: _Written) -> CheckpointInfo:
+    """The checkpoint that was just written, or by which another writer has replaced it since."""
+    store = snapshot.store
+    try:
+        found = store.head(path)
+    except ObjectNotFoundError as error:
+        raise _other_log(snapshot) or error from error
+    is_ours = found.size_bytes == written.size_bytes
+    contents, cause = None, None
+    try:
+        contents = read_contents(store, found)
+        cause = contents.difference(snapshot)
+    except CorruptLogError as error:
+        cause = f"{error.problem} {error.cause}"
+    if contents is not None and cause is None and is_ours and contents.num_rows != written.num_rows:
+        cause = f"Expected {written.num_rows} actions, read back {contents.num_rows}."
+    replaced = _other_log(snapshot)
+    if replaced is None and cause is None and contents is not None:
+        return _info(snapshot, found, contents)
+    latest = latest_without(store, path) if is_ours else None
+    # Nothing needs it where the table was dropped, and all else where it is the table's.
+    unneeded = latest is not None and (replaced is not None or latest >= snapshot.version)
+    deleted = unneeded and delete_unchanged(store, found)
+    if replaced is not None:
+        raise replaced
+    raise VerificationError(
+        f"The checkpoint {path!r} does not hold the table's state.",
+        cause=cause or "",
+        fix="It was deleted; check the disk and write it again."
+        if deleted
+        else "It was left as it is, since it is another writer's or the log is not read without it; check "
+        "the disk, and restore it from a backup.",
+    )
+
+
+def _info(snapshot: Snapshot, found: ObjectInfo, contents: Contents) -> CheckpointInfo:
+    return CheckpointInfo(
+        version=snapshot.version,
+        size=contents.num_rows,
+        parts=1,
+        size_bytes=found.size_bytes,
+        num_add_files=contents.num_add_files,
+    )
+
+
+def _require_own_log(snapshot: Snapshot) -> None:
+    replaced = _other_log(snapshot)
+    if replaced is not None:
+        raise replaced
+
+
+def _other_log(snapshot: Snapshot) -> StaleCommitError | None:
+    """The reason why the log is another table's now, or None. One request."""
+    version_file = snapshot.segment.version_file
+    if version_file is None:
+        return None
+    return log_replaced(snapshot.store, version_file, clock=snapshot.clock)
 
 
 def _rows(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
@@ -153,25 +247,6 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting, rows = [], 0
     if waiting:
         yield pa.concat_batches(waiting)
-
-
-def _verify(snapshot: Snapshot, path: str, info: CheckpointInfo) -> None:
-    part = CheckpointPart(snapshot.store, snapshot.store.head(path))
-    files = CheckpointFiles(version=info.version, kind=LogFileKind.CLASSIC_CHECKPOINT, parts=())
-    found = checkpoint_protocol_and_metadata(CheckpointReader(files, [part]))
-    count = total = 0
-    for group in part.row_groups_with("add"):
-        for rows in part.stream(group, "add", ["path", "size"]):
-            count += len(rows) - pc.struct_field(rows, "path").null_count
-            total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
-    wanted = (snapshot.protocol, snapshot.metadata, info.size, info.num_add_files, snapshot.files.total_bytes)
-    if (*found, part.metadata.num_rows, count, total) != wanted:
-        raise VerificationError(
-            f"The checkpoint {path!r} does not hold the table's state.",
-            cause=f"Expected {info.num_add_files} files and {info.size} actions, read back {count} and "
-            f"{part.metadata.num_rows}.",
-            fix="It was deleted; check the disk and write it again.",
-        )
 
 
 def _write_hint(snapshot: Snapshot, info: CheckpointInfo) -> None:

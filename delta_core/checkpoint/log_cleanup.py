@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError
 from delta_core.log.checkpoint_reader import CheckpointReader
-from delta_core.log.listing import CheckpointFiles, list_log
+from delta_core.log.listing import CheckpointFiles, LogListing, list_log
 from delta_core.log.log_path import LOG_DIRECTORY, LogFileKind, LogPath
 from delta_core.replay.state import checkpoint_protocol_and_metadata
 from delta_core.snapshot.commit_time import CommitTimes
@@ -42,7 +42,8 @@ def cleanup_expired_logs(
     """Delete the log before the newest checkpoint that every version within retention can start from.
 
     Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
-    checkpoint, its commit file and all commits after it. The checkpoint is opened before anything is
+    checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
+    by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
     deleted. Whether to clean up at all (`delta.enableExpiredLogCleanup`) is the caller's decision.
     Requests: two listings, the checkpoint's footer, one deletion per file.
 
@@ -51,9 +52,10 @@ def cleanup_expired_logs(
     """
     snapshot.require_writable(operation="clean up the log")
     store = snapshot.store
-    now_ms = (clock or snapshot.clock).now_ms()
-    cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
     listing = list_log(store)
+    # A clock that is ahead makes young versions old; the store's own time has come at least this far.
+    now_ms = min((clock or snapshot.clock).now_ms(), _store_time_ms(listing))
+    cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
     times = CommitTimes(store, listing)
     expired = [file.version for index, file in enumerate(listing.commits) if times[index] <= cutoff_ms]
     cutoff_version = expired[-1] if expired else -1
@@ -79,6 +81,13 @@ def cleanup_expired_logs(
         for info in files:
             store.delete(info.path)
     return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files))
+
+
+def _store_time_ms(listing: LogListing) -> int:
+    """When the store wrote the newest commit, or the newest checkpoint, which is mostly just now."""
+    newest = [file.info for file in listing.commits[-1:]]
+    newest += [part for files in listing.checkpoints[-1:] for part in files.parts]
+    return max((info.modified_ms for info in newest), default=0)
 
 
 def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:

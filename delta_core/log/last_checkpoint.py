@@ -35,7 +35,9 @@ def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
     """The hint; None when it is missing, unreadable, too large or makes no sense. One request."""
     try:
         data = _read(store)
-        parsed = None if len(data) > MAX_HINT_BYTES else orjson.loads(data)
+        if len(data) > MAX_HINT_BYTES:
+            return None
+        parsed = orjson.loads(data)
     except (StorageError, orjson.JSONDecodeError):
         return None
     version = _integer(parsed, "version") if isinstance(parsed, dict) else None

@@ -11,6 +11,7 @@ CHECKPOINT = "delta_core.checkpoint.classic"
 VACUUM_TESTS = "tests/unit/maintenance/test_vacuum.py"
 CLEANUP_TESTS = "tests/unit/checkpoint/test_log_cleanup.py"
 CHECKPOINT_TESTS = "tests/unit/checkpoint/test_classic.py"
+OTHER_WRITERS_TESTS = "tests/unit/checkpoint/test_other_writers.py"
 
 MUTANTS = [
     Mutant(
@@ -255,22 +256,64 @@ MUTANTS = [
         killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
     ),
     Mutant(
+        name="log cleanup trusts this machine's clock",
+        target=f"{LOG_CLEANUP}:cleanup_expired_logs",
+        edits=((", _store_time_ms(listing))", ", 1 << 62)"),),
+        killer=f"{CLEANUP_TESTS}::test_a_clock_that_is_ahead_makes_no_version_old",
+    ),
+    Mutant(
         name="a checkpoint is not read back",
-        target=f"{CHECKPOINT}:write_checkpoint",
-        edits=(("        _verify(snapshot, path, info)\n", "        pass\n"),),
+        target=f"{CHECKPOINT}:_read_back",
+        edits=(("        cause = contents.difference(snapshot)\n", "        cause = None\n"),),
         killer=f"{CHECKPOINT_TESTS}::test_what_does_not_verify_is_deleted",
     ),
     Mutant(
         name="a checkpoint that is wrong stays",
-        target=f"{CHECKPOINT}:write_checkpoint",
-        edits=(("        store.delete(path)\n", ""),),
+        target=f"{CHECKPOINT}:_read_back",
+        edits=((" and delete_unchanged(store, found)", ""),),
         killer=f"{CHECKPOINT_TESTS}::test_what_does_not_verify_is_deleted",
     ),
     Mutant(
+        name="a wrong checkpoint is deleted though the log needs it",
+        target=f"{CHECKPOINT}:_read_back",
+        edits=(("unneeded = latest is not None and (", "unneeded = True or ("),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_a_wrong_one_goes_only_where_the_log_is_read_without_it",
+    ),
+    Mutant(
+        name="another writer's checkpoint is deleted",
+        target=f"{CHECKPOINT}:_read_back",
+        edits=(("is_ours = found.size_bytes == written.size_bytes", "is_ours = True"),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_what_another_writer_has_put_there_is_never_deleted",
+    ),
+    Mutant(
+        name="a checkpoint that was replaced since is deleted",
+        target="delta_core.checkpoint.read_back:delete_unchanged",
+        edits=(("if found != info or found.etag != info.etag:", "if False:"),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_one_that_is_replaced_while_it_is_judged_is_not_deleted",
+    ),
+    Mutant(
+        name="a checkpoint replaces another",
+        target="delta_core.checkpoint.create_only:_create",
+        edits=(("store.put_if_absent(path, data)", "store.put(path, data)"),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_a_checkpoint_that_is_there_stays",
+    ),
+    Mutant(
+        name="a streamed checkpoint replaces another",
+        target="delta_core.checkpoint.create_only:created",
+        edits=(("elif _is_there(store, path):", "elif False:"),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_a_checkpoint_that_is_there_stays",
+    ),
+    Mutant(
         name="a checkpoint of a table that was replaced is written",
-        target=f"{CHECKPOINT}:write_checkpoint",
+        target=f"{CHECKPOINT}:_require_own_log",
         edits=(("if replaced is not None:", "if False:"),),
-        killer=f"{CHECKPOINT_TESTS}::test_table_made_anew_gets_no_checkpoint_of_the_old_one",
+        killer=f"{OTHER_WRITERS_TESTS}::test_the_checkpoint_of_a_table_made_anew_stays",
+    ),
+    Mutant(
+        name="a checkpoint stays in a table that was replaced meanwhile",
+        target=f"{CHECKPOINT}:_read_back",
+        edits=(("    replaced = _other_log(snapshot)\n", "    replaced = None\n"),),
+        killer=f"{OTHER_WRITERS_TESTS}::test_a_table_dropped_and_made_anew_meanwhile_gets_no_checkpoint",
     ),
     Mutant(
         name="a checkpoint is written against its checksum",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.clock import ManualClock
 from delta_core.errors import DeltaError, DeltaWarning
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import DAY_MS, LogBuilder, add, metadata, protocol
@@ -58,6 +60,36 @@ def test_everything_before_the_cutoff_checkpoint_goes(log: LogBuilder) -> None:
     for version in range(9, 20):
         assert _load(log, version).files.num_files == version
     assert cleanup_expired_logs(_load(log)).files == ()
+
+
+def _checkpoints_written_at(log: LogBuilder, version_to_ms: dict[int, int]) -> None:
+    for version, at in version_to_ms.items():
+        os.utime(log.log / f"{version:020d}.checkpoint.parquet", ns=(at * 10**6, at * 10**6))
+
+
+def test_a_clock_that_is_ahead_makes_no_version_old(log: LogBuilder) -> None:
+    noons = {version: MIDNIGHT_MS + version * DAY_MS + DAY_MS // 2 for version in (4, 9, 14)}
+    _checkpoints_written_at(log, noons)
+    expected = cleanup_expired_logs(_load(log), dry_run=True)
+    log.clock.advance(60 * 86_400)
+    assert cleanup_expired_logs(_load(log), dry_run=True) == expected
+    ahead = ManualClock(log.clock.now_ms() + 60 * DAY_MS)
+    assert cleanup_expired_logs(_load(log), clock=ahead) == expected
+    assert expected.checkpoint_version == 9
+
+
+def test_a_checkpoint_written_now_tells_the_time_of_a_table_without_commits(log: LogBuilder) -> None:
+    noons = {version: MIDNIGHT_MS + version * DAY_MS + DAY_MS // 2 for version in (4, 9, 14)}
+    log.clock.advance(5 * 86_400)
+    _checkpoints_written_at(log, noons | {14: log.clock.now_ms()})
+    assert cleanup_expired_logs(_load(log), dry_run=True).checkpoint_version == 14
+    _checkpoints_written_at(log, noons)
+    assert cleanup_expired_logs(_load(log), dry_run=True).checkpoint_version == 9
+
+
+def test_a_clock_that_is_behind_makes_versions_young(log: LogBuilder) -> None:
+    behind = ManualClock(MIDNIGHT_MS + 14 * DAY_MS)
+    assert cleanup_expired_logs(_load(log), clock=behind, dry_run=True).checkpoint_version == 4
 
 
 def test_a_commit_at_midnight_is_an_acceptable_cutoff(log: LogBuilder) -> None:

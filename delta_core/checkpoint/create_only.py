@@ -1,0 +1,102 @@
+"""A streamed object that replaces none.
+
+A store creates an object only from all of its bytes. So an object of a usual size waits in memory and is
+created in one request, and of a larger one the name is looked up right before it appears.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+
+from delta_core.clock import Clock
+from delta_core.errors import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsafeStoreError,
+    WriteRefusedError,
+)
+from delta_core.storage.log_store import LogStore
+
+IN_MEMORY_BYTES = 32 << 20
+"""Larger objects are streamed to the store."""
+
+_PAUSES_SECONDS = (0.2, 1.0)
+
+
+@contextmanager
+def created(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFile]:
+    """A writer of an object that appears when the context ends normally, if its name is free then.
+
+    Two writers of a large object may both find the name free; then the second one's stays. Requests: one up
+    to IN_MEMORY_BYTES, made again when the store fails; else a look at the name and a streamed write.
+
+    Raises:
+        ObjectExistsError: the name is taken, perhaps by an attempt of this call whose answer was lost.
+        StorageError: it was not written, or that cannot be told.
+    """
+    with ExitStack() as stack:
+        spill = _Spill(lambda: stack.enter_context(store.open_output(path)))
+        yield pa.PythonFile(spill, mode="w")
+        if spill.streamed is None:
+            _create(store, path, spill.kept.getvalue(), clock)
+        elif _is_there(store, path):
+            raise _taken(path)  # within the context of the streamed output, which then does not appear
+
+
+class _Spill(io.RawIOBase):
+    """Keeps what is written, until it is too much to keep."""
+
+    def __init__(self, open_output: Callable[[], pa.NativeFile]) -> None:
+        super().__init__()
+        self._open_output = open_output
+        self.kept = io.BytesIO()
+        self.streamed: pa.NativeFile | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        if self.streamed is None and self.kept.tell() + len(data) > IN_MEMORY_BYTES:
+            self.streamed = self._open_output()
+            self.streamed.write(self.kept.getvalue())
+            self.kept = io.BytesIO()
+        (self.kept if self.streamed is None else self.streamed).write(data)
+        return len(data)
+
+
+def _create(store: LogStore, path: str, data: bytes, clock: Clock) -> None:
+    for pause_seconds in (*_PAUSES_SECONDS, None):
+        try:
+            store.put_if_absent(path, data)
+            return
+        except ObjectExistsError:
+            # A store that sees two writers at once may say so to both.
+            if pause_seconds is None or _is_there(store, path):
+                raise
+        except (UnsafeStoreError, WriteRefusedError):
+            # It creates nothing in this way; commits are then decided elsewhere.
+            if _is_there(store, path):
+                raise _taken(path) from None
+            store.put(path, data)
+            return
+        except StorageError as error:
+            if pause_seconds is None or not error.retryable:
+                raise
+        clock.sleep(pause_seconds)
+
+
+def _is_there(store: LogStore, path: str) -> bool:
+    try:
+        store.head(path)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def _taken(path: str) -> ObjectExistsError:
+    return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see what it holds.")
