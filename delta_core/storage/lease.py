@@ -226,8 +226,8 @@ class Lease:
     def release(self) -> None:
         """Let others have it at once. Call it when nothing of what it was for can happen any more.
 
-        What the store does not take is logged; the lease ends by itself then. Three requests, and the deletion
-        of old files.
+        What the store does not take is logged; the lease ends by itself then. Three requests, and the
+        deletion of old files.
         """
         if self._released:
             return
