@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from delta_core.actions.json_codec import MAX_LINE_BYTES
 from delta_core.errors import CorruptLogError
-from delta_core.storage.log_store import LogStore, ObjectInfo, read_immutable
+from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed, read_immutable
 
 _CHUNK_BYTES = 16 << 20
 
 
 def read_lines(store: LogStore, info: ObjectInfo) -> bytes:
-    """The bytes of a commit, or of a checkpoint written like one. One request.
+    """The bytes of a commit, or of a checkpoint written like one, whole. One request, more when one is cut.
 
     Raises:
         CorruptLogError: a line is longer than any action; no more than that much has been read of it.
         ObjectNotFoundError: the file is gone.
+        StorageError: among others, because it has not the size that was listed; a part is never returned.
     """
     if info.size_bytes <= MAX_LINE_BYTES:
-        return read_immutable(store, info.path)
+        return fetch_listed(info, partial(read_immutable, store, info.path))
+    return fetch_listed(info, partial(_read_long, store, info))
+
+
+def _read_long(store: LogStore, info: ObjectInfo) -> bytes:
     chunks: list[bytes] = []
     line_bytes = 0
     with store.open_input(info.path) as source:

@@ -72,6 +72,7 @@ def read_commits(store: LogStore, files: Sequence[CommitFile]) -> tuple[CommitDa
     Raises:
         CorruptLogError: a commit is empty, or has a line longer than any action.
         ObjectNotFoundError: a commit is gone.
+        StorageError: among others, because a commit has not the size that was listed.
     """
     bodies = side_by_side(store, [partial(read_lines, store, file.info) for file in files])
     for file, data in zip(files, bodies, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from delta_core.errors import InvalidUriError
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
-from delta_core.storage.store_options import checked_options
+from delta_core.storage.store_options import FALSE, checked_options, environment_value
 
 AZURE_OPTIONS = frozenset(
     {"account_name", "account_key", "client_id", "client_secret", "tenant_id", "authority_host"}
@@ -21,6 +20,8 @@ AZURE_OPTIONS = frozenset(
     | {"federated_token_file", "use_azure_cli", "skip_signature", "disable_tagging", "use_fabric_endpoint"}
 )
 """What the client takes."""
+
+_ENDPOINTS = ("storage_endpoint", "endpoint")
 
 _ALIASES = {
     "access_key": "account_key",
@@ -53,15 +54,30 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
         typed: Any = config
         return AzureStore(container, config=typed, client_options=client, retry_config=retry)
 
-    endpoint = config.get("endpoint") or os.environ.get("AZURE_ENDPOINT")
+    endpoint, emulator = config.get("endpoint"), _emulator()
+    if endpoint:
+        config["use_emulator"] = False  # else the client prefers it to the option
+    elif emulator is None:
+        endpoint = environment_value("AZURE_", _ENDPOINTS)
+    if endpoint:
+        # Of several variables the client takes the one that happens to be the last.
+        config["endpoint"] = str(endpoint)
+    endpoint = endpoint or emulator
     clients = client_pair(
         build,
         checked,
         bucket=container,
         endpoint_name="endpoint",
-        endpoint=None if endpoint is None else str(endpoint),
+        endpoint=str(endpoint) if endpoint else None,
     )
     return ObjectLogStore(root, clients, clock=clock)
+
+
+def _emulator() -> str | None:
+    """Where the emulator is that the environment turns on; None when it does not."""
+    if (environment_value("AZURE_", ["storage_use_emulator"]) or "false").lower() in FALSE:
+        return None
+    return environment_value("AZURITE_", ["blob_storage_url"]) or "http://127.0.0.1:10000"
 
 
 def _container_and_account(root: RemoteUri) -> tuple[str, str | None]:

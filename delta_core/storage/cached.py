@@ -5,6 +5,9 @@ lives. A table that was dropped and made anew under the same URI has other objec
 an entry's key holds the size, time and entity tag that the store gave in the listing; what was not listed is
 not kept. Sidecars are not listed, but their names are unique. `read` always asks the store: a commit that
 is looked at to learn who won must be the one that is there now.
+
+Only what is whole is kept: what was listed has the size that was listed, and a sidecar the two ends of a
+Parquet file.
 """
 
 from __future__ import annotations
@@ -14,17 +17,18 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 
 import pyarrow as pa
 
 from delta_core.errors import ConfigurationError
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.kept_columns import KeptColumns
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed
 
 _LOG = "_delta_log/"
 _SIDECARS = f"{_LOG}_sidecars/"
+_PARQUET_MAGIC = b"PAR1"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -62,18 +66,23 @@ class CachedLogStore:
         return self.inner.read(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A reader of the whole object; no request when it is in the cache. Raises ObjectNotFoundError."""
+        """A reader of the whole object; no request when it is in the cache.
+
+        Raises:
+            ObjectNotFoundError: it does not exist.
+            StorageError: among others, because it has not the size that was listed.
+        """
         key = self._key(path)
         if key is None:
             return self.inner.open_whole(path)
+        with self._lock:
+            info = self._listed.get(path)
         found = self.cache.get(key)
-        if found is None:
-            data = self.inner.read(path)
-            found = pa.py_buffer(data)
-            with self._lock:
-                info = self._listed.get(path)
-            if info is None or len(data) == info.size_bytes:
-                self.cache.put(key, data)
+        if found is None or (info is None and not _is_whole_parquet(found)):
+            read = partial(self.inner.read, path)
+            found = pa.py_buffer(read() if info is None else fetch_listed(info, read))
+            if info is not None or _is_whole_parquet(found):
+                self.cache.put(key, found)
         return pa.BufferReader(found)
 
     def kept_columns(self, path: str) -> KeptColumns | None:
@@ -180,6 +189,16 @@ def _shared(directory: str, max_bytes: int) -> DiskCache:
 def _is_sidecar(path: str) -> bool:
     """Whether a path is a sidecar's, whose name says that no other file ever has it."""
     return path.startswith(_SIDECARS) and path.endswith(".parquet") and _UUID.search(path) is not None
+
+
+def _is_whole_parquet(data: pa.Buffer) -> bool:
+    """Whether data has the two ends of a Parquet file and room for the footer between them."""
+    if data.size < 3 * len(_PARQUET_MAGIC):
+        return False
+    end = data.slice(data.size - 2 * len(_PARQUET_MAGIC)).to_pybytes()
+    footer_bytes = int.from_bytes(end[:4], "little")
+    whole: bool = data.slice(0, 4).to_pybytes() == end[4:] == _PARQUET_MAGIC
+    return whole and footer_bytes <= data.size - 3 * len(_PARQUET_MAGIC)
 
 
 def _is_immutable(path: str) -> bool:

@@ -28,9 +28,13 @@ from delta_core.errors import (
 DEFAULT_TABLE = "delta_log"
 """delta-storage's default name of the DynamoDB table."""
 
+DEFAULT_REGION = "us-east-1"
+"""Where the DynamoDB table is when nothing says so: the default of delta-storage and of the S3 client."""
+
 EXPIRES_AFTER_SECONDS = 86_400
 """How long a complete entry is kept; long after any writer that still looks for it."""
 
+_PATIENT_ATTEMPTS = 3
 _SPELLINGS = ("s3a", "s3", "s3n")
 _DENIED = frozenset({"AccessDeniedException", "UnrecognizedClientException", "MissingAuthenticationToken"})
 
@@ -51,7 +55,22 @@ class Entry:
 
 
 class DynamoDbEntries:
-    """The entries of one table. Makes its client when it is first asked."""
+    """The entries of one table. Makes its clients when it is first asked.
+
+    One client tries again by itself. The other makes one attempt and is only for taking a version: the
+    first attempt of a client that tries again may have landed, and what it reports is the answer to its last.
+
+    Args:
+        table_name: of the DynamoDB table.
+        bucket: of the Delta table.
+        path: of the Delta table in the bucket.
+        client_arguments: for `boto3`'s client; without a region there, boto3's own rules find it.
+        clock: tells when a complete entry expires.
+        profile: of the shared AWS configuration.
+        spelling: the scheme by which the table's other writers name it; None finds it out.
+        connect_seconds: how long a connection may take.
+        read_seconds: how long an answer may take.
+    """
 
     def __init__(
         self,
@@ -61,6 +80,7 @@ class DynamoDbEntries:
         path: str,
         client_arguments: Mapping[str, Any],
         clock: Clock,
+        profile: str | None = None,
         spelling: str | None = None,
         connect_seconds: float = 10.0,
         read_seconds: float = 20.0,
@@ -69,11 +89,11 @@ class DynamoDbEntries:
         self._below = f"{bucket}/{path}" if path else bucket
         self._arguments = client_arguments
         self._clock = clock
-        self._spelling = spelling
+        self._profile = profile
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._lock = threading.Lock()
-        self._made: Any = None
+        self._made: tuple[Any, Any] | None = None
         self._known_path: str | None = f"{spelling}://{self._below}" if spelling else None
 
     def __repr__(self) -> str:
@@ -95,16 +115,15 @@ class DynamoDbEntries:
         Raises:
             ObjectExistsError: another writer has it.
             AmbiguousWriteError: it cannot be told who has it.
-            StorePermissionError, WriteRefusedError: nothing was written.
+            StorePermissionError, WriteRefusedError: nothing was written, and nothing of this call can be.
         """
+        item = self._item(entry)
         try:
-            self._call(
-                "put_item", Item=self._item(entry), ConditionExpression="attribute_not_exists(fileName)"
-            )
+            self._call("put_item", once=True, Item=item, ConditionExpression="attribute_not_exists(fileName)")
         except (StorePermissionError, WriteRefusedError):
-            raise
+            raise  # the answer to the only attempt
         except StorageError as error:
-            # Also the answer *taken* may be to our own request, sent twice by the client.
+            # Also the answer *taken* may be to our own request, sent twice on the way.
             try:
                 found = self.get(entry.file_name)
             except StorageError:
@@ -172,11 +191,13 @@ class DynamoDbEntries:
         items = answer.get("Items") or [None]
         return _entry(items[0])
 
-    def _call(self, operation: str, **arguments: Any) -> Mapping[str, Any]:
+    def _call(self, operation: str, *, once: bool = False, **arguments: Any) -> Mapping[str, Any]:
+        patient, single = self._clients()
         from botocore.exceptions import BotoCoreError, ClientError
 
+        send = getattr(single if once else patient, operation)
         try:
-            answer: Mapping[str, Any] = getattr(self._client(), operation)(TableName=self._table, **arguments)
+            answer: Mapping[str, Any] = send(TableName=self._table, **arguments)
             return answer
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
@@ -188,24 +209,38 @@ class DynamoDbEntries:
                 fix="Check the endpoint, the region and the credentials, then try again.",
             ) from None
 
-    def _client(self) -> Any:
+    def _clients(self) -> tuple[Any, Any]:
+        """The one that tries again, and the one that does not."""
         if self._made is None:
             try:
                 import boto3
                 from botocore.config import Config
+                from botocore.exceptions import BotoCoreError
             except ImportError as error:
                 raise ConfigurationError(
                     "S3 with DynamoDB cannot be used.",
                     cause="boto3 is not installed.",
                     fix="Install deltaward[dynamodb].",
                 ) from error
-            config = Config(
-                retries={"mode": "standard", "total_max_attempts": 3},
-                connect_timeout=self._connect_seconds,
-                read_timeout=self._read_seconds,
-            )
-            session = boto3.session.Session()
-            self._made = session.client("dynamodb", config=config, **self._arguments)
+
+            def client(attempts: int) -> Any:
+                config = Config(
+                    retries={"mode": "standard", "total_max_attempts": attempts},
+                    connect_timeout=self._connect_seconds,
+                    read_timeout=self._read_seconds,
+                )
+                return session.client("dynamodb", config=config, **arguments)
+
+            try:
+                session = boto3.session.Session(profile_name=self._profile)
+                arguments = {"region_name": session.region_name or DEFAULT_REGION, **self._arguments}
+                self._made = client(_PATIENT_ATTEMPTS), client(1)
+            except (BotoCoreError, ValueError) as error:
+                raise ConfigurationError(
+                    f"The client of the DynamoDB table {self._table!r} cannot be made.",
+                    cause=type(error).__name__,
+                    fix="Check the profile, the region and the endpoint.",
+                ) from None
         return self._made
 
 

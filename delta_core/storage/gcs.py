@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from obstore.store import GCSStore
@@ -11,7 +15,7 @@ from delta_core.clock import Clock
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.store_options import checked_options
+from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
 
 GCS_OPTIONS = frozenset(
     {"service_account", "service_account_key", "application_credentials", "base_url", "bearer_token"}
@@ -34,16 +38,44 @@ def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogSto
     root = parse_remote_uri(uri)
     checked = checked_options(options, prefixes=("google_", "gcs_"), allowed=GCS_OPTIONS, aliases=_ALIASES)
 
+    config: Any = {**checked.service}
+    base_url = config.get("base_url") or environment_value("GOOGLE_", ["base_url"]) or _of_account(checked)
+    if base_url:
+        config["base_url"] = str(base_url)
+
     def build(client: ClientOptions, retry: ClientOptions) -> GCSStore:
-        config: Any = checked.service
         return GCSStore(root.authority, config=config, client_options=client, retry_config=retry)
 
-    base_url = checked.service.get("base_url")
     clients = client_pair(
         build,
         checked,
         bucket=root.authority,
         endpoint_name="base_url",
-        endpoint=None if base_url is None else str(base_url),
+        endpoint=str(base_url) if base_url else None,
     )
     return ObjectLogStore(root, clients, clock=clock)
+
+
+def _of_account(options: StoreOptions) -> str | None:
+    """The address that a service account's key names instead of Google's own; None when it names none.
+
+    A key that cannot be read is the client's to refuse.
+    """
+    key = options.service.get("service_account_key") or environment_value("GOOGLE_", ["service_account_key"])
+    path = (
+        options.service.get("service_account")
+        or environment_value("GOOGLE_", ["service_account", "service_account_path"])
+        or os.environ.get("SERVICE_ACCOUNT")
+    )
+    for text in (key, _text_of(path)):
+        with suppress(ValueError, AttributeError):
+            found = json.loads(str(text)).get("gcs_base_url")
+            if found:
+                return str(found)
+    return None
+
+
+def _text_of(path: object) -> str:
+    with suppress(OSError, ValueError):
+        return Path(str(path)).read_text(encoding="utf-8") if path else ""
+    return ""

@@ -6,13 +6,17 @@ percent-escapes) and stays below the root. It knows bytes and names, nothing abo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from delta_core.errors import StorageError
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_FETCH_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,12 @@ class LogStore(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole object as it is now. Raises ObjectNotFoundError. One request."""
+        """The whole object as it is now, and never a part of it. One request.
+
+        Raises:
+            ObjectNotFoundError: it does not exist.
+            StorageError: among others, because fewer bytes arrived than the object has.
+        """
         ...
 
     def head(self, path: str) -> ObjectInfo:
@@ -112,12 +121,38 @@ class LogStore(Protocol):
         ...
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Make objects durable that others wrote past this store, such as Spark's tasks.
+        """Make objects durable of which that is not known.
 
-        Must return before a commit names them. Nothing to do where a write that returned is durable,
-        as in object stores. Raises ObjectNotFoundError when one is gone.
+        That is what others wrote past this store, such as Spark's tasks, and what a `put_if_absent` left
+        behind that raised AmbiguousWriteError: reading it back shows that it is there, not that it is there
+        after a loss of power. Must return before a commit names them, or is called committed. Where a write
+        is durable as soon as it can be read, as in object stores, only that they are there is checked.
+
+        Raises:
+            ObjectNotFoundError: one is gone.
+            StorageError: they are not durable.
         """
         ...
+
+
+def fetch_listed(info: ObjectInfo, fetch: Callable[[], bytes]) -> bytes:
+    """An object that is never replaced, when it has the size that a listing gave; fetched again until then.
+
+    Raises:
+        StorageError: it has another size each time: a part arrived, or the listing is of another object.
+    """
+    found_bytes = 0
+    for _ in range(_FETCH_TRIES):
+        data = fetch()
+        if len(data) == info.size_bytes:
+            return data
+        found_bytes = len(data)
+    raise StorageError(
+        f"{info.path!r} did not arrive as it was listed.",
+        cause=f"{found_bytes} bytes arrived instead of {info.size_bytes}: only a part of it, "
+        "or it was replaced since.",
+        fix="Load the table again; if that does not help, compare the file with a backup.",
+    )
 
 
 def read_immutable(store: LogStore, path: str) -> bytes:

@@ -13,7 +13,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.store_options import StoreOptions, checked_options
+from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
 
 S3_OPTIONS = frozenset(
     {"access_key_id", "secret_access_key", "session_token", "region", "endpoint", "skip_signature"}
@@ -29,6 +29,8 @@ _ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_ur
     "token": "session_token",
     "s3_allow_http": "allow_http",
 }
+
+_ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
 
 OWN_OPTIONS = frozenset({"profile"})
 """`profile` names a profile of the shared AWS configuration; needs boto3."""
@@ -65,6 +67,9 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
 
     def build(client: ClientOptions, retry: ClientOptions) -> S3Store:
         config: Any = {**options.service, "conditional_put": "etag"}
+        if endpoint is not None:
+            # Else the client may prefer another variable, also to the option.
+            config["aws_endpoint_url_s3"] = endpoint
         return S3Store(
             bucket,
             config=config,
@@ -79,18 +84,23 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
 def endpoint_of(options: StoreOptions) -> str | None:
     """The address that is asked instead of Amazon's, from the options or the environment."""
     given = options.service.get("endpoint")
-    found = given or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return str(found) if found else os.environ.get("AWS_ENDPOINT")
+    return str(given) if given else environment_value("AWS_", _ENDPOINTS)
+
+
+def profile_of(options: StoreOptions) -> str | None:
+    """The profile of the shared configuration that says who asks; None where keys do, or nothing."""
+    has_keys = "access_key_id" in options.service or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
+    return options.own.get("profile") or (None if has_keys else os.environ.get("AWS_PROFILE"))
 
 
 def _profile_credentials(options: StoreOptions) -> Any:
     """boto3's credentials for a profile; None leaves the choice to the client."""
-    has_keys = "access_key_id" in options.service or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
-    profile = options.own.get("profile") or (None if has_keys else os.environ.get("AWS_PROFILE"))
-    if profile is None:
+    profile = profile_of(options)
+    if not profile:
         return None
     try:
         import boto3
+        from botocore.exceptions import BotoCoreError
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError as error:
         raise ConfigurationError(
@@ -98,4 +108,11 @@ def _profile_credentials(options: StoreOptions) -> Any:
             cause="boto3, which reads the shared configuration, is not installed.",
             fix="Install deltaward[dynamodb], or pass the credentials as options.",
         ) from error
-    return Boto3CredentialProvider(session=boto3.session.Session(profile_name=profile))
+    try:
+        return Boto3CredentialProvider(session=boto3.session.Session(profile_name=profile))
+    except BotoCoreError as error:
+        raise ConfigurationError(
+            f"The AWS profile {profile!r} cannot be read.",
+            cause=type(error).__name__,
+            fix="Check its name, and the shared configuration.",
+        ) from None

@@ -16,31 +16,24 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any
 
 import pyarrow as pa
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     AmbiguousWriteError,
-    ConfigurationError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
     WriteRefusedError,
 )
-from delta_core.storage.dynamodb_entries import DEFAULT_TABLE, DynamoDbEntries, Entry
+from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
+from delta_core.storage.dynamodb_options import DYNAMODB_OPTIONS, dynamodb_settings
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.s3 import s3_clients, s3_options
-from delta_core.storage.store_options import StoreOptions, require_service_address, seconds_of
-
-OWN_OPTIONS = frozenset(
-    {"s3_locking_provider", "dynamo_table_name", "endpoint_url_dynamodb", "dynamodb_scheme"}
-)
-"""`s3_locking_provider=dynamodb` turns it on; the other names are those of the `deltalake` package.
-`dynamodb_scheme` is the scheme (s3, s3a, s3n) by which the table's other writers name it."""
+from delta_core.storage.store_options import seconds_of
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(rf"{_LOG}/(\d{{20}})\.json")
@@ -50,29 +43,26 @@ _log = logging.getLogger(__name__)
 
 
 def open_s3_or_dynamodb(uri: str, options: Mapping[str, str], clock: Clock = SYSTEM_CLOCK) -> LogStore:
-    """The store of an S3 URI: with DynamoDB where the options say so. Makes no request.
+    """The store of an S3 URI: with DynamoDB where the options or the environment say so. Makes no request.
 
     Raises:
         InvalidUriError: no bucket.
-        ConfigurationError: an option that is not allowed.
+        ConfigurationError: an option that is not allowed, or that DynamoDB's client does not have.
     """
     root = parse_remote_uri(uri)
-    checked = s3_options(options, own=OWN_OPTIONS)
+    checked = s3_options(options, own=DYNAMODB_OPTIONS)
     objects = ObjectLogStore(root, s3_clients(root.authority, checked), clock=clock)
-    provider = checked.own.get("s3_locking_provider")
-    if provider is None:
+    settings = dynamodb_settings(checked)
+    if settings is None:
         return objects
-    if provider.lower() != "dynamodb":
-        raise ConfigurationError(
-            f"The locking provider {provider!r} is not known.", fix="Write dynamodb, or leave it out."
-        )
     entries = DynamoDbEntries(
-        table_name=checked.own.get("dynamo_table_name", DEFAULT_TABLE),
+        table_name=settings.table_name,
         bucket=root.authority,
         path=root.path,
-        client_arguments=_client_arguments(checked),
+        client_arguments=settings.client_arguments,
         clock=clock,
-        spelling=checked.own.get("dynamodb_scheme"),
+        profile=settings.profile,
+        spelling=settings.spelling,
         connect_seconds=seconds_of(checked.client.get("connect_timeout"), 10.0),
         read_seconds=seconds_of(checked.client.get("timeout"), 20.0),
     )
@@ -166,9 +156,10 @@ class S3DynamoDbLogStore:
         try:
             self._entries.create(entry)
         except AmbiguousWriteError:
-            # If the entry is there, somebody will need the bytes.
+            # If the entry is there, or arrives late, somebody will need the bytes.
             raise
         except StorageError:
+            # Another's entry was seen, or the only attempt was refused.
             with suppress(StorageError):
                 self._objects.delete(f"{_LOG}/{entry.temp_path}")
             raise
@@ -240,12 +231,23 @@ class S3DynamoDbLogStore:
         return True
 
     def _finish(self, entry: Entry) -> None:
-        """Give the bytes of an entry their final name, and note it."""
-        data = self._objects.read(f"{_LOG}/{entry.temp_path}")
-        try:
-            self._copy(entry, data)
-        except ObjectExistsError as error:
-            _log.warning("commit file of another writer", extra={"error": str(error)})
+        """Give the bytes of an entry their final name, unless they have it, and note it.
+
+        Raises:
+            StorageError: the bytes have neither their final nor their temporary name.
+        """
+        path = f"{_LOG}/{entry.file_name}"
+        if not self._exists(path):
+            try:
+                self._copy(entry, self._objects.read(f"{_LOG}/{entry.temp_path}"))
+            except ObjectExistsError as error:
+                _log.warning("commit file of another writer", extra={"error": str(error)})
+            except ObjectNotFoundError as error:
+                raise StorageError(
+                    f"{path!r} cannot be completed.",
+                    cause=f"It was committed, DynamoDB says; its bytes, {entry.temp_path!r}, are gone.",
+                    fix="Restore one of the two from a backup.",
+                ) from error
         with suppress(StorageError):
             self._entries.complete(entry)
 
@@ -293,18 +295,3 @@ class S3DynamoDbLogStore:
 
 class _NotReadBackError(AmbiguousWriteError):
     """A commit file is there, and nobody knows whose."""
-
-
-def _client_arguments(options: StoreOptions) -> Mapping[str, Any]:
-    service = options.service
-    arguments: dict[str, Any] = {
-        "region_name": service.get("region") or "us-east-1",
-        "aws_access_key_id": service.get("access_key_id"),
-        "aws_secret_access_key": service.get("secret_access_key"),
-        "aws_session_token": service.get("session_token"),
-    }
-    endpoint = options.own.get("endpoint_url_dynamodb")
-    if endpoint is not None:
-        require_service_address("endpoint_url_dynamodb", endpoint)
-        arguments["endpoint_url"] = endpoint
-    return {name: value for name, value in arguments.items() if value is not None}

@@ -8,8 +8,9 @@ effect, and no option turns off what commits rely on.
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -21,8 +22,10 @@ CLIENT_OPTIONS = frozenset(
 )
 """Options of the HTTP client, the same for every service."""
 
+FALSE = frozenset({"0", "false", "no", "off"})
+"""How a flag is written that is off."""
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
-_FALSE = frozenset({"0", "false", "no", "off"})
 _FLAGS = frozenset(
     {"allow_http", "skip_signature", "unsigned_payload", "virtual_hosted_style_request", "request_payer"}
     | {"use_azure_cli", "use_fabric_endpoint", "s3_express", "sse_bucket_key_enabled", "disable_tagging"}
@@ -144,6 +147,19 @@ def require_service_address(name: str, url: str) -> None:
         )
 
 
+def environment_value(prefix: str, names: Sequence[str]) -> str | None:
+    """What the environment says, as the client reads it: the first of some names that has a value.
+
+    Args:
+        prefix: of the variables, in upper case.
+        names: what follows the prefix, in lower case; variables write it in either.
+    """
+    found = {
+        key.removeprefix(prefix).lower(): value for key, value in os.environ.items() if key.startswith(prefix)
+    }
+    return next((found[name] for name in names if found.get(name)), None)
+
+
 def is_loopback(url: str) -> bool:
     """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
@@ -167,7 +183,7 @@ def _plain_name(
 def _flag(name: str, value: str) -> bool:
     if value.lower() in _TRUE:
         return True
-    if value.lower() in _FALSE:
+    if value.lower() in FALSE:
         return False
     raise ConfigurationError(
         f"The storage option {name!r} is neither true nor false.", fix="Write true or false."

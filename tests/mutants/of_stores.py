@@ -11,6 +11,8 @@ ENTRIES = "delta_core.storage.dynamodb_entries:DynamoDbEntries"
 LOCAL_TESTS = "tests/unit/storage/test_local.py"
 DYNAMO_TESTS = "tests/unit/storage/test_s3_dynamodb.py"
 
+ATTEMPTS_TESTS = "tests/unit/storage/test_dynamodb_attempts.py"
+
 REPLACED = f"{LOCAL_TESTS}::test_nothing_is_replaced_whenever_another_writer_comes"
 SYNCED = f"{LOCAL_TESTS}::test_synced_file_then_directory_then_new_parents"
 
@@ -102,7 +104,7 @@ MUTANTS = [
     Mutant(
         name="an incomplete entry expires",
         target=f"{ENTRIES}.create",
-        edits=(("Item=self._item(entry)", 'Item={**self._item(entry), "expireTime": {"N": "1"}}'),),
+        edits=(("Item=item", 'Item={**item, "expireTime": {"N": "1"}}'),),
         killer=f"{DYNAMO_TESTS}::test_only_a_complete_entry_expires",
     ),
     Mutant(
@@ -152,6 +154,30 @@ MUTANTS = [
         target=f"{ENTRIES}.create",
         edits=(("if found is not None and found.temp_path == entry.temp_path:", "if False:"),),
         killer=f"{DYNAMO_TESTS}::test_an_entry_that_landed_is_ours_whatever_the_answer",
+    ),
+    Mutant(
+        name="an entry is sent again by the client itself",
+        target=f"{ENTRIES}.create",
+        edits=(("once=True, ", ""),),
+        killer=f"{ATTEMPTS_TESTS}::test_a_version_is_taken_in_one_attempt",
+    ),
+    Mutant(
+        name="a commit file that is there is written from its temporary copy",
+        target=f"{DYNAMO}._finish",
+        edits=(("if not self._exists(path):", "if True:"),),
+        killer=f"{DYNAMO_TESTS}::test_a_commit_file_that_is_there_needs_no_temporary_copy",
+    ),
+    Mutant(
+        name="a part of a listed file is taken for it",
+        target="delta_core.storage.log_store:fetch_listed",
+        edits=(("if len(data) == info.size_bytes:", "if True:"),),
+        killer="tests/unit/log/test_bounded_read.py::test_a_file_that_is_cut_is_read_again_and_never_taken",
+    ),
+    Mutant(
+        name="a sidecar that is cut is kept",
+        target="delta_core.storage.cached:CachedLogStore.open_whole",
+        edits=(("if info is not None or _is_whole_parquet(found):", "if True:"),),
+        killer="tests/unit/storage/test_cached.py::test_a_sidecar_that_is_cut_is_not_kept",
     ),
     Mutant(
         name="an unclear entry loses its bytes",

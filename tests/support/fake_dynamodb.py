@@ -1,8 +1,15 @@
-"""A DynamoDB table in memory, as far as delta-storage's layout needs one, that fails on command."""
+"""A DynamoDB table in memory, as far as delta-storage's layout needs one, that fails on command.
+
+It stands for boto3's client, or behind a server for what boto3 itself does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -75,3 +82,41 @@ class FakeDynamoDb:
 
     def _seen(self, arguments: dict[str, Any]) -> dict[Key, Item]:
         return self.items if arguments.get("ConsistentRead") else self._replica
+
+
+@contextmanager
+def served(dynamo: FakeDynamoDb) -> Iterator[str]:
+    """The address of a server of the table; an error that is not the table's own ends the connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            operation = self.headers["X-Amz-Target"].partition(".")[2]
+            names = {"PutItem": "put_item", "GetItem": "get_item", "Query": "query"}
+            try:
+                status, told = 200, getattr(dynamo, names[operation])(**asked)
+            except ClientError as error:
+                status, told = 400, {"__type": f"x#{error.response['Error']['Code']}"}
+            except ConnectionClosedError:
+                self.close_connection = True
+                return
+            body = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is printed."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True  # clients keep connections open
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()

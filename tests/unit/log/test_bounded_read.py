@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_core.errors import CorruptLogError
+from delta_core.errors import CorruptLogError, StorageError
 from delta_core.log import bounded_read
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
@@ -50,6 +50,47 @@ def test_a_longer_line_is_refused_before_its_end(store: CountingStore, before: b
         bounded_read.read_lines(store, written(store, data))
     assert f"more than {LIMIT} bytes" in refused.value.cause
     assert store.source.closed
+
+
+class CutStore(CountingStore):
+    """Gives only the first line of a file, so many times."""
+
+    cuts = 0
+
+    def read(self, path: str) -> bytes:
+        return self._cut(super().read(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        with super().open_input(path) as source:
+            return pa.BufferReader(self._cut(bytes(source.read())))
+
+    def _cut(self, data: bytes) -> bytes:
+        if not self.cuts:
+            return data
+        self.cuts -= 1
+        return data[: data.index(b"\n") + 1]
+
+
+@pytest.mark.parametrize("lines", [3, 300])
+def test_a_file_that_is_cut_is_read_again_and_never_taken(store: CountingStore, lines: int) -> None:
+    data = b'{"commitInfo":{}}\n' * lines
+    info = written(store, data)
+    cut = CutStore(store.inner)
+    cut.cuts = 2
+    assert bounded_read.read_lines(cut, info) == data
+    cut.cuts = 3
+    with pytest.raises(StorageError, match="did not arrive as it was listed") as refused:
+        bounded_read.read_lines(cut, info)
+    assert f"18 bytes arrived instead of {len(data)}" in refused.value.cause
+    assert refused.value.retryable
+
+
+def test_half_a_commit_is_not_shown(tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path).create().appends(2)
+    cut = CutStore(log.store)
+    cut.cuts = 1000
+    with pytest.raises(StorageError, match="did not arrive as it was listed"):
+        Snapshot.load(cut)
 
 
 def test_a_table_with_such_a_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,5 +35,5 @@ def test_dynamodb_waits_as_long_as_the_options_say(
     keys = {"access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
     store = open_s3_or_dynamodb("s3://bucket/table", {**keys, **options, "s3_locking_provider": "dynamodb"})
     assert isinstance(store, S3DynamoDbLogStore)
-    config = store._entries._client().meta.config
-    assert (config.connect_timeout, config.read_timeout) == waits
+    for client in store._entries._clients():
+        assert (client.meta.config.connect_timeout, client.meta.config.read_timeout) == waits

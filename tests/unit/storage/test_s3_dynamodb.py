@@ -232,6 +232,26 @@ def test_readers_finish_what_a_writer_left(place: Place, ask: str) -> None:
     assert place.entry(0)["complete"] == {"S": "true"}
 
 
+def test_a_commit_file_that_is_there_needs_no_temporary_copy(place: Place) -> None:
+    """Its entry was not completed, and something cleaned up the temporary files since."""
+    item = place.begun(0, b"zero")
+    place.objects.put(path_of(0), b"zero")
+    place.objects.delete(f"_delta_log/{item['tempPath']['S']}")
+    assert [info.path for info in place.store.list_directory("_delta_log")] == [path_of(0)]
+    assert place.entry(0)["complete"] == {"S": "true"}
+    place.store.put_if_absent(path_of(1), b"one")
+
+
+def test_a_commit_whose_bytes_are_nowhere_is_named(place: Place) -> None:
+    item = place.begun(0, b"zero")
+    place.objects.delete(f"_delta_log/{item['tempPath']['S']}")
+    for ask in (place.store.list_directory, lambda path: place.store.read(path_of(0))):
+        with pytest.raises(StorageError, match=r"0\.json' cannot be completed") as refused:
+            ask("_delta_log")
+        assert not isinstance(refused.value, ObjectNotFoundError), "it would pass for a version that is free"
+    assert place.entry(0)["complete"] == {"S": "false"}
+
+
 def test_what_nobody_has_begun_is_not_there(place: Place) -> None:
     place.begun(1, b"cleaned up", complete=True)
     for version in (0, 1):
