@@ -240,7 +240,12 @@ class LocalLogStore:
         self._rename(temporary, target, path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Flush files that others wrote, and the directories between them and the root."""
+        """Flush files, and the directories between them and the root.
+
+        Raises:
+            ObjectNotFoundError: one is gone.
+            StorageError: the disk does not take it.
+        """
         directories: set[Path] = set()
         for path in paths:
             target = self._resolve(path)
@@ -256,10 +261,14 @@ class LocalLogStore:
             try:
                 _sync_directory(directory)
             except OSError as error:
-                raise _translated(error, str(directory), "open") from error
-        with suppress(PermissionError):
+                raise _translated(error, str(directory), "flush") from error
+        try:
             # Whoever made the table's directory may not have flushed its name either.
             _sync_directory(self._root.parent)
+        except PermissionError:
+            return
+        except OSError as error:
+            raise _translated(error, str(self._root.parent), "flush") from error
 
     # ------------------------------------------------------------ helpers
 

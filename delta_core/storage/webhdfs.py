@@ -97,7 +97,10 @@ class WebHdfsLogStore:
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """The whole object. Two requests: NameNode and DataNode. Raises ObjectNotFoundError."""
+        """The whole object. Two requests: NameNode and DataNode. Raises ObjectNotFoundError.
+
+        Three where an answer does not mark its end.
+        """
         target = self._resolve(path)
         try:
             return self._client.fetch(target)

@@ -118,7 +118,11 @@ class WebHdfsClient:
         return entries, bool(_field(answer, "DirectoryListing", "remainingEntries"))
 
     def fetch(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """Bytes of a file: all, or as many as there are of a range. One request to each kind of node."""
+        """Bytes of a file: all, or as many as there are of a range. One request to each kind of node.
+
+        One more for a whole file whose end the answer does not mark, as some gateways leave it: a connection
+        that breaks then looks like the end, so the NameNode is asked for the length.
+        """
         given = {} if length is None else {"offset": str(offset), "length": str(length)}
 
         def once() -> bytes:
@@ -127,6 +131,13 @@ class WebHdfsClient:
                 answer = _successful(self._exchange("GET", _location(answer)))
             if not answer.headers.get("content-type", "").startswith(_BYTES):
                 raise _unexpected(answer, "the answer is not the bytes of a file")
+            if length is None and not _marks_its_end(answer):
+                known = self._ask("GET", "GETFILESTATUS", path)
+                size_bytes = _status(known, _field(known, "FileStatus")).size_bytes
+                if len(answer.content) != size_bytes:
+                    raise WebHdfsSilentError(
+                        f"{len(answer.content)} bytes arrived of {size_bytes}", sent=True
+                    )
             return answer.content
 
         return self._patiently(once)
@@ -319,6 +330,12 @@ def _location(answer: httpx.Response) -> str:
     if target.scheme not in safe or not target.hostname or "@" in target.netloc:
         raise _unexpected(answer, f"a redirect to {target.scheme}://{target.hostname} is not followed")
     return location
+
+
+def _marks_its_end(answer: httpx.Response) -> bool:
+    """Whether the HTTP client notices an answer that is cut."""
+    chunked = "chunked" in answer.headers.get("transfer-encoding", "").lower()
+    return chunked or "content-length" in answer.headers
 
 
 def _unexpected(answer: httpx.Response, message: str) -> WebHdfsRefusedError:

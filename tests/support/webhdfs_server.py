@@ -32,7 +32,8 @@ class FakeHdfs:
         faults: (operation, fault) pairs, each used up by the next such request. Faults: `lost` (the
             connection ends, nothing is done), `landed` (it is done, then the connection ends), `late` (the
             connection ends and it is done after the next request), `doubled` (done twice, answered as the
-            second time), a number (that status, nothing is done,
+            second time), `unframed` (answered whole, without a length: the connection's end is the answer's),
+            `cut` (as that, and only half of it), a number (that status, nothing is done,
             no JSON), or the name of an exception (answered as 403).
         requests: what was asked, in order: operation and path; a DataNode's begin with `data:`.
         queries: the query of each request.
@@ -176,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if fault.isdigit():
                 self._answer(int(fault), b"<html>no WebHDFS</html>")
-            elif fault and fault not in ("landed", "doubled"):
+            elif fault and fault not in ("landed", "doubled", "unframed", "cut"):
                 raise HdfsError(403, fault)
             else:
                 if fault == "doubled":
@@ -184,6 +185,10 @@ class _Handler(BaseHTTPRequestHandler):
                 status, content = self._done(asked, path, query, body)
                 if fault == "landed":
                     self.close_connection = True
+                elif fault in ("unframed", "cut"):
+                    self._answer(
+                        status, content[: len(content) // 2] if fault == "cut" else content, ends=False
+                    )
                 else:
                     self._answer(status, content)
         except HdfsError as error:
@@ -213,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = hdfs.perform(asked, path, query)
         return 200, b"" if found is None else json.dumps(found).encode()
 
-    def _answer(self, status: int, content: bytes) -> None:
+    def _answer(self, status: int, content: bytes, *, ends: bool = True) -> None:
         self.send_response(status)
         if status == 307:
             url = urlsplit(self.path)
@@ -228,7 +233,10 @@ class _Handler(BaseHTTPRequestHandler):
         )
         self.send_header("Content-Type", "text/html" if content.startswith(b"<html") else kind)
         self.send_header("Set-Cookie", "hadoop.auth=secret; Path=/")
-        self.send_header("Content-Length", str(len(content)))
+        if ends:
+            self.send_header("Content-Length", str(len(content)))
+        else:
+            self.send_header("Connection", "close")  # and http.server then closes it
         self.end_headers()
         self.wfile.write(content)
 

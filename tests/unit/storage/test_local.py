@@ -101,6 +101,29 @@ def test_failing_link(
     assert list(store.root.iterdir()) == []
 
 
+def test_what_reads_back_after_a_failed_flush_is_durable_only_once_it_is_flushed(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("_delta_log/a", b"")
+    flush, failing = local._sync_directory, [store.root / "_delta_log"]
+
+    def fail(directory: Path) -> None:
+        if directory in failing:
+            raise OSError(errno.EIO, "Input/output error")
+        flush(directory)
+
+    monkeypatch.setattr(local, "_sync_directory", fail)
+    with pytest.raises(AmbiguousWriteError, match="could not be made durable"):
+        store.put_if_absent("_delta_log/x", b"1")
+    assert store.read("_delta_log/x") == b"1"
+    for directory in (store.root / "_delta_log", store.root, store.root.parent):
+        failing[:] = [directory]
+        with pytest.raises(StorageError, match="Could not flush"):
+            store.persist(["_delta_log/x"])
+    failing.clear()
+    store.persist(["_delta_log/x"])
+
+
 def test_full_disk_leaves_nothing(store: LocalLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

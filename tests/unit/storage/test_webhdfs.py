@@ -71,6 +71,21 @@ def test_requests_of_a_write_and_a_read(store: WebHdfsLogStore, hdfs: FakeHdfs) 
     assert {query["user.name"] for query in hdfs.queries} == {"ann"}
 
 
+def test_an_answer_that_does_not_mark_its_end_is_compared_with_the_length(
+    store: WebHdfsLogStore, hdfs: FakeHdfs
+) -> None:
+    hdfs.store(f"/t/{COMMIT}", b"one\ntwo\n")
+    hdfs.faults = [("data:OPEN", "unframed")]
+    assert store.read(COMMIT) == b"one\ntwo\n"
+    asked = ["OPEN", "data:OPEN", "GETFILESTATUS"]
+    assert [operation for operation, _ in hdfs.requests] == asked
+    hdfs.faults = [("data:OPEN", "cut")]
+    assert store.read(COMMIT) == b"one\ntwo\n", "a part was not taken, and the next try was"
+    hdfs.faults = [("data:OPEN", "cut")] * 3
+    with pytest.raises(StorageError, match="4 bytes arrived of 8"):
+        store.read(COMMIT)
+
+
 @pytest.mark.parametrize("name", ["a b", "100%", "a%20b", "x+y;z=1&w?#", "ü€😀", "[a]{b}|^`\\\"'<>"])
 def test_names_arrive_as_they_are(store: WebHdfsLogStore, hdfs: FakeHdfs, name: str) -> None:
     store.put_if_absent(f"d {name}/{name}", b"1")
