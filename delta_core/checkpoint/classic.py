@@ -139,6 +139,8 @@ def _of_another_writer(snapshot: Snapshot, path: str) -> CheckpointInfo | None:
             cause=cause,
             fix="Find out which of the two is right: it was left as it is.",
         )
+    # That it can be read does not say that it outlives a loss of power.
+    snapshot.store.persist([path])
     return _info(snapshot, found, contents)
 
 

@@ -33,8 +33,8 @@ class Variant:
     power: bool = False
 
 
-def _commit_in_place() -> None:
-    """The commit file has its name before it has its bytes."""
+def _created_in_place() -> None:
+    """A file that must not replace another, a commit or a checkpoint, has its name before its bytes."""
 
     def put_if_absent(self: LocalLogStore, path: str, data: bytes) -> None:
         target = self._resolve(path)
@@ -73,25 +73,13 @@ def _commit_before_data() -> None:
     LocalLogStore.put_if_absent = put_if_absent  # type: ignore[method-assign]
 
 
-def _checkpoint_in_place() -> None:
-    """A checkpoint has its name before it is whole."""
-    original = LocalLogStore.open_output
-
-    def open_output(self: LocalLogStore, path: str) -> Any:
-        if not path.endswith(".checkpoint.parquet"):
-            return original(self, path)
-        return local.pa.OSFile(str(self._resolve(path)), "wb")
-
-    LocalLogStore.open_output = open_output  # type: ignore[method-assign]
-
-
 def _files_are_not_flushed() -> None:
     """Data files are complete, but only in memory."""
     local._sync_file = lambda path: None
 
 
-def _commits_are_not_flushed() -> None:
-    """A commit has its name, which the disk may write before its bytes."""
+def _created_files_are_not_flushed() -> None:
+    """A commit or a checkpoint has its name, which the disk may write before its bytes."""
 
     def write_temporary(self: LocalLogStore, target: Path, data: bytes, path: str) -> Path:
         temporary = target.parent / f"{local.TEMPORARY_PREFIX}{target.name}"
@@ -144,15 +132,15 @@ def _deletes_first() -> None:
 
 
 VARIANTS: dict[str, Variant] = {
-    "the commit is written in place": Variant(break_it=_commit_in_place),
+    "the commit is written in place": Variant(break_it=_created_in_place),
     "the key is not looked up": Variant(break_it=_key_is_not_looked_up),
     "the commit comes before the data": Variant(break_it=_commit_before_data),
-    "the checkpoint is written in place": Variant(break_it=_checkpoint_in_place, operation="checkpoint"),
+    "the checkpoint is written in place": Variant(break_it=_created_in_place, operation="checkpoint"),
     "data files are not flushed": Variant(break_it=_files_are_not_flushed, power=True),
-    "commits are not flushed": Variant(break_it=_commits_are_not_flushed, power=True),
+    "commits are not flushed": Variant(break_it=_created_files_are_not_flushed, power=True),
     "directories are not flushed": Variant(break_it=_directories_are_not_flushed, power=True),
     "a checkpoint is not flushed": Variant(
-        break_it=_files_are_not_flushed, power=True, operation="checkpoint"
+        break_it=_created_files_are_not_flushed, power=True, operation="checkpoint"
     ),
     "the entry comes before the bytes": Variant(break_it=_entry_before_bytes, place=Place.DYNAMODB),
     "the entry is complete before the file is there": Variant(

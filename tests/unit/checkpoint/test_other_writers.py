@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -57,6 +57,17 @@ class MeetingStore(LocalLogStore):
             self.after()
 
 
+class PersistingStore(FaultyStore):
+    """Notes what is made durable."""
+
+    def __init__(self, inner: LocalLogStore) -> None:
+        super().__init__(inner)
+        self.persisted: list[str] = []
+
+    def persist(self, paths: Sequence[str]) -> None:
+        self.persisted += paths
+
+
 def _load(log: LogBuilder, store: LocalLogStore | None = None) -> Snapshot:
     snapshot = Snapshot.load(store or log.store, clock=log.clock)
     assert snapshot.files.num_files >= 0
@@ -98,11 +109,13 @@ def test_a_checkpoint_that_is_there_stays(log: LogBuilder) -> None:
 
 
 def test_a_lost_answer_is_no_failure(log: LogBuilder) -> None:
-    store = FaultyStore(log.store)
+    store = PersistingStore(log.store)
     snapshot = Snapshot.load(store, clock=log.clock)
     store.puts = [PutFault.DROP_RESPONSE]
     info = write_checkpoint(snapshot)
     assert info.size_bytes == _path(log).stat().st_size
+    # What was not heard of may not be on the disk.
+    assert store.persisted == ([checkpoint_path(4)] if store.put_paths else [])
     assert read_last_checkpoint(log.store) is not None
 
 
