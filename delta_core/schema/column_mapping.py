@@ -92,19 +92,31 @@ class ColumnMapping:
     def file_column(self, field: StructField, file_schema: pa.Schema) -> FileColumn | None:
         """Where a data file has a column of the table; None when it lacks it.
 
-        Names are compared without case. In the mode `id` a file without any field ids is resolved by
-        physical name, since it can only have been written before there were ids.
+        Names are compared without case. In the mode `id` a file without any field ids, at whatever level, is
+        refused: its names may be those of other columns (PROTOCOL.md, "Reader Requirements for Column
+        Mapping"). One in which there is no column of the table has none to lose.
 
         Raises:
-            InvalidTableError: the field lacks what the mode needs.
+            InvalidTableError: the field, or the file, lacks what the mode needs.
             MalformedVariant: the file's column for a variant holds none.
         """
-        by_id = self.mode is ColumnMappingMode.ID and any(_field_id(item) is not None for item in file_schema)
+        by_id = self.mode is ColumnMappingMode.ID
+        if by_id and field.name not in self.unmapped:
+            self._require_ids(field, file_schema)
         found = self._find(field, list(file_schema), by_id=by_id)
         if found is None:
             return None
         kind = self._type_in_file(field.data_type, found.type, by_id=by_id)
         return FileColumn(name=found.name, data_type=kind, target=type_to_arrow(field.data_type))
+
+    def _require_ids(self, field: StructField, file_schema: pa.Schema) -> None:
+        own = [item for item in file_schema if item.name not in self.unmapped]
+        if own and not any(map(_has_ids, own)):
+            raise InvalidTableError(
+                f"The column {field.name} cannot be found in data files",
+                cause="The table's column mapping mode is id, and the file has no field ids",
+                fix="Write the file's rows anew from its source, or restore a version that does not use it",
+            )
 
     def _find(self, field: StructField, candidates: list[pa.Field], *, by_id: bool) -> pa.Field | None:
         if by_id and field.name not in self.unmapped:
@@ -200,6 +212,17 @@ def _relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _field_id(item: pa.Field) -> int | None:
     text = (item.metadata or {}).get(_PARQUET_ID)
     return None if text is None else int(text)
+
+
+def _has_ids(item: pa.Field) -> bool:
+    if _field_id(item) is not None:
+        return True
+    kind = item.type
+    if pa.types.is_struct(kind):
+        return any(map(_has_ids, kind.fields))
+    if pa.types.is_map(kind):
+        return _has_ids(kind.key_field) or _has_ids(kind.item_field)
+    return is_list_like(kind) and _has_ids(kind.value_field)
 
 
 def _incomplete(field: StructField, key: str, mode: ColumnMappingMode) -> InvalidTableError:

@@ -172,8 +172,6 @@ def log(tmp_path: Path) -> LogBuilder:
         ("id", file_schema(ids=True)),
         # Only the id counts: here every name is another column's.
         ("id", file_schema(ids=True, names={"col-i": "col-n", "col-n": "x", "col-t": "col-s", "col-s": "t"})),
-        # Without any id the file can only go by names.
-        ("id", file_schema(ids=False)),
     ],
 )
 def test_columns_are_found_at_every_level(log: LogBuilder, mode: str, schema: pa.Schema) -> None:
@@ -186,6 +184,16 @@ def test_columns_are_found_at_every_level(log: LogBuilder, mode: str, schema: pa
     ]
     assert Scan(snapshot, predicate="plane.seats = 10 AND `day of flight` = 'mon'").to_table().num_rows == 1
     assert Scan(snapshot, predicate="`day of flight` = 'tue'").report.files_after_partitions == 0
+
+
+def test_a_file_without_ids_is_refused_where_columns_go_by_ids(log: LogBuilder) -> None:
+    snapshot = table(log, "id", file_schema(ids=False))
+    with pytest.raises(InvalidTableError, match=r"files such as f\.parquet") as caught:
+        Scan(snapshot).to_table()
+    assert "has no field ids" in str(caught.value.cause)
+    # What the log says of the file needs none.
+    days = Scan(snapshot, columns=["day of flight"]).to_table().to_pylist()
+    assert days == [{"day of flight": row["day of flight"]} for row in ROWS]
 
 
 def test_columns_that_a_file_lacks_are_null(log: LogBuilder) -> None:

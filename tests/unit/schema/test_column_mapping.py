@@ -103,12 +103,47 @@ def test_a_field_without_its_id_is_refused(number: object) -> None:
     assert "delta.columnMapping.id" in str(caught.value)
 
 
-def test_a_file_from_before_there_were_ids_is_read_by_name() -> None:
-    column = ColumnMapping(ColumnMappingMode.ID).file_column(
-        with_id("s", "col", 1, INTEGER), pa.schema([pa.field("COL", pa.int32())])
-    )
-    assert column is not None
-    assert column.name == "COL"
+IN_ID_MODE = ColumnMapping(ColumnMappingMode.ID, frozenset({"_change_type"}))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.int32(),
+        pa.struct([pa.field("a", pa.int32())]),
+        pa.list_(pa.int32()),
+        pa.map_(pa.string(), pa.int32()),
+    ],
+)
+def test_a_file_without_ids_is_not_read_by_name(kind: pa.DataType) -> None:
+    schema = pa.schema([pa.field("col", kind), pa.field("_change_type", pa.string())])
+    with pytest.raises(InvalidTableError, match="s cannot be found") as caught:
+        IN_ID_MODE.file_column(with_id("s", "col", 1, INTEGER), schema)
+    assert "no field ids" in str(caught.value.cause)
+    change = IN_ID_MODE.file_column(StructField(name="_change_type", data_type=STRING), schema)
+    assert change is not None
+    assert change.name == "_change_type"
+
+
+@pytest.mark.parametrize("columns", [[], ["_change_type"]])
+def test_a_file_without_a_column_of_the_table_needs_no_ids(columns: list[str]) -> None:
+    schema = pa.schema([pa.field(name, pa.string()) for name in columns])
+    assert IN_ID_MODE.file_column(with_id("s", "col", 1, INTEGER), schema) is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.struct([in_file("a", 7, pa.int32())]),
+        pa.list_(in_file("element", 7, pa.int32())),
+        pa.map_(in_file("key", 7, pa.string()).with_nullable(False), pa.int32()),
+        pa.map_(pa.string(), in_file("value", 7, pa.int32())),
+        pa.list_(pa.struct([in_file("a", 7, pa.int32())])),
+    ],
+)
+def test_ids_count_at_every_level(kind: pa.DataType) -> None:
+    schema = pa.schema([pa.field("col", kind)])
+    assert IN_ID_MODE.file_column(with_id("s", "col", 1, INTEGER), schema) is None
 
 
 def test_variant_in_a_null_struct() -> None:
