@@ -237,6 +237,12 @@ MUTANTS = [
         killer=f"{LOOP_TESTS}::test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit",
     ),
     Mutant(
+        name="a lost write after an unclear one is a refusal",
+        target="delta_core.transaction.committer:Committer._landed",
+        edits=(("if self._ambiguous and self._attempts > 1:", "if False:"),),
+        killer=f"{LOOP_TESTS}::test_a_lost_write_after_an_unclear_one_tells_nothing_of_that",
+    ),
+    Mutant(
         name="what cannot be understood is another's",
         target="delta_core.transaction.committer:Committer._owner",
         edits=(("unreadable = str(error)", "return self._unreadable(version, str(error))"),),

@@ -164,3 +164,9 @@ def test_a_listing_without_the_version_before_does_not_lose_the_commit(tmp_path:
 def test_history_in_which_it_was_told_to_be_lost() -> None:
     verdict = run_plan(draw_plan("11:9703"))
     assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_a_late_write_had_been_cleaned_up() -> None:
+    """The first write landed late, was read and cleaned up; the second was lost, and that was all it said."""
+    verdict = run_plan(draw_plan("13:15950"))
+    assert not verdict.violations, verdict.report()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -19,6 +20,7 @@ from delta_core.errors import (
     CommitStateUnknownError,
     ConcurrentAppendError,
     MaxCommitAttemptsError,
+    ObjectNotFoundError,
     StaleCommitError,
     StorageError,
 )
@@ -492,6 +494,26 @@ def test_write_below_an_older_checkpoint_is_reported_as_lost(harness: Harness) -
     result = harness.run(known_ago_ms=HOURS_AGO_MS)
     assert isinstance(result, Rejected)
     assert "was in the log before" in result.error.cause
+    assert not may_discard_files(result)
+
+
+@pytest.mark.parametrize("first", [PutFault.DROP_REQUEST, PutFault.DROP_RESPONSE])
+def test_a_lost_write_after_an_unclear_one_tells_nothing_of_that(harness: Harness, first: PutFault) -> None:
+    """The first may have landed while there was time, and be in what the checkpoint says."""
+
+    def wakes_up(path: str) -> None:
+        if harness.store.put_paths:
+            if first is PutFault.DROP_RESPONSE:
+                harness.store.inner.delete(path)
+            cleaned_up(harness, checkpoint_seconds_later=-3600)
+
+    harness.store.puts = [first]
+    harness.store.before_put = wakes_up
+    read = harness.store.inner.read
+    with patch.object(harness.store.inner, "read", side_effect=[ObjectNotFoundError("cached"), read]):
+        result = harness.run(known_ago_ms=HOURS_AGO_MS)
+    assert isinstance(result, Unknown)
+    assert len(harness.store.put_paths) == 2
     assert not may_discard_files(result)
 
 
