@@ -28,12 +28,22 @@ redirects among them: such a table's newest version may not be in its log.
 | --- | --- | --- | --- | --- | --- |
 """
 
+_TAIL = """
+Where the protocol leaves a choice to readers:
+
+- `columnMapping` in the mode `id`: a data file without field ids is refused, as by delta-spark; its columns are
+  neither read by their names nor null.
+- `inCommitTimestamp`: a time at or after `delta.inCommitTimestampEnablementTimestamp` is looked for among the
+  versions from `delta.inCommitTimestampEnablementVersion` on, by the times in their commits, an earlier one
+  among those before, by the times of their files. Where both properties are unset, every commit must have
+  its time; one that lacks it is an error when a time is asked for.
+"""
+
 
 def support_table() -> str:
     """The page, as Markdown."""
-    return _HEAD + "".join(
-        f"{_row(feature)}\n" for feature in sorted(FEATURES.values(), key=lambda f: f.name)
-    )
+    rows = "".join(f"{_row(feature)}\n" for feature in sorted(FEATURES.values(), key=lambda f: f.name))
+    return _HEAD + rows + _TAIL
 
 
 def _row(feature: TableFeature) -> str:
