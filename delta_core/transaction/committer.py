@@ -282,7 +282,7 @@ class Committer:
         if stale is not None:
             if self._ambiguous and self._attempts > 1:
                 # An earlier one may have landed in time, been read, and been cleaned up since.
-                return self._unknown(version, f"An earlier attempt was unclear, and the last is lost: {stale}")
+                return self._unknown(version, f"An earlier attempt was unclear, the last is lost: {stale}")
             return Rejected(error=stale, files_referenced=True, attempts=self._attempts)
         self._keep(version, data)
         self.observer.on_phase(CommitPhase.COMMITTED, version)
