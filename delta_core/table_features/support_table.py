@@ -31,8 +31,8 @@ redirects among them: such a table's newest version may not be in its log.
 _TAIL = """
 Where the protocol leaves a choice to readers:
 
-- `columnMapping` in the mode `id`: a data file without field ids is refused, as by delta-spark; its columns are
-  neither read by their names nor null.
+- `columnMapping` in the mode `id`: a data file without field ids is refused, as by delta-spark; its columns
+  are neither read by their names nor null.
 - `inCommitTimestamp`: a time at or after `delta.inCommitTimestampEnablementTimestamp` is looked for among the
   versions from `delta.inCommitTimestampEnablementVersion` on, by the times in their commits, an earlier one
   among those before, by the times of their files. Where both properties are unset, every commit must have
