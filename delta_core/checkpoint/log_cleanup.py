@@ -11,6 +11,7 @@ from delta_core.log.listing import CheckpointFiles, LogListing, list_log
 from delta_core.log.log_path import LOG_DIRECTORY, LogFileKind, LogPath
 from delta_core.replay.state import checkpoint_protocol_and_metadata
 from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.table_features.table_properties import DAY_MS
@@ -24,11 +25,13 @@ class LogCleanup:
         cutoff_ms: versions committed at this time or later stay readable, and the one before them.
         checkpoint_version: the oldest version that stays; None when nothing may be deleted.
         files: the deleted objects, in the order of deletion.
+        pins: what stays, of that which is too old, for readers that have pinned a version.
     """
 
     cutoff_ms: int
     checkpoint_version: int | None
     files: tuple[ObjectInfo, ...]
+    pins: tuple[PinnedVersion, ...] = ()
 
     @property
     def total_bytes(self) -> int:
@@ -44,10 +47,12 @@ def cleanup_expired_logs(
     Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
     checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
     by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
-    deleted. Whether to clean up at all (`delta.enableExpiredLogCleanup`) is the caller's decision.
-    Requests: two listings, the checkpoint's footer, one deletion per file.
+    deleted. A version that a reader has pinned stays readable, too, as do all after it. Whether to clean up at
+    all (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: three listings, one for each
+    pin, the checkpoint's footer, one deletion per file.
 
     Raises:
+        LeaseFileError: a pin cannot be read; nothing is deleted.
         UnsupportedTableFeatureError: the table uses a feature that constrains the cleanup.
     """
     snapshot.require_writable(operation="clean up the log")
@@ -59,6 +64,9 @@ def cleanup_expired_logs(
     times = CommitTimes(store, listing)
     expired = [file.version for index, file in enumerate(listing.commits) if times[index] <= cutoff_ms]
     cutoff_version = expired[-1] if expired else -1
+    pins = pins_in_force(store, store_now_ms=_store_time_ms(listing)) if expired else ()
+    holding = tuple(pin for pin in pins if pin.version < cutoff_version)
+    cutoff_version = min((cutoff_version, *(pin.version for pin in holding)))
     kept = next(
         (
             item.version
@@ -68,7 +76,7 @@ def cleanup_expired_logs(
         None,
     )
     if kept is None:
-        return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=None, files=())
+        return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=None, files=(), pins=holding)
     files = []
     for info in store.list_directory(LOG_DIRECTORY):
         path = LogPath.parse(info.path)
@@ -80,7 +88,7 @@ def cleanup_expired_logs(
     if not dry_run:
         for info in files:
             store.delete(info.path)
-    return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files))
+    return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files), pins=holding)
 
 
 def _store_time_ms(listing: LogListing) -> int:

@@ -55,7 +55,13 @@ def run_cleanup(spec: JobSpec, context: JobContext) -> JobResult:
         "checkpoint_version": cleanup.checkpoint_version,
         "files": [{"path": info.path, "size_bytes": info.size_bytes} for info in cleanup.files],
     }
-    return context.succeeded(spec, predicted=figures, actual={} if dry_run else figures, output=output)
+    return context.succeeded(
+        spec,
+        predicted=figures,
+        actual={} if dry_run else figures,
+        output=output,
+        warnings=tuple(f"older log files stay because of {pin.label}" for pin in cleanup.pins),
+    )
 
 
 CHECKPOINT: Final = JobKind(
