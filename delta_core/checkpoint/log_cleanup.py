@@ -47,8 +47,8 @@ def cleanup_expired_logs(
     Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
     checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
     by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
-    deleted. A version that a reader has pinned stays readable, too, as do all after it. Whether to clean up at
-    all (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: three listings, one for each
+    deleted. A version that a reader has pinned stays readable, too, as do all after it. Whether to clean up
+    at all (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: three listings, one for each
     pin, the checkpoint's footer, one deletion per file.
 
     Raises:
