@@ -106,7 +106,7 @@ class ChangeDataScan:
         snapshot.require_readable(operation="read change data", through_scan=True)
         _require_no_change_columns(snapshot)
         self._snapshot = snapshot
-        self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
+        self._access = access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         self._starting_version = starting_version
         self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
@@ -116,6 +116,7 @@ class ChangeDataScan:
         mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(f.name for f in CHANGE_COLUMNS))
 
         def reader(constant: Collection[str]) -> FileReader:
+            # Not a word of `self` here: in a circle, what the snapshot holds would outlive the scan.
             # A version's number and time are the same for a whole file, as partition values are.
             return FileReader(
                 schema=schema,
@@ -124,7 +125,7 @@ class ChangeDataScan:
                 partition_columns=tuple(constant),
                 batch_rows=batch_rows,
                 mapping=mapping,
-                access=self._access,
+                access=access,
             )
 
         self._readers = PastFileReaders(schema=schema, mapping=mapping, make=reader)
@@ -189,10 +190,10 @@ class ChangeDataScan:
         )
         wanted = range(self._starting_version, self._snapshot.version + 1)
         found = {file.version: times[at] for at, file in enumerate(times.files) if file.version in wanted}
-        missing = [version for version in wanted if version not in found]
-        if missing:
+        missing = next((version for version in wanted if version not in found), None)
+        if missing is not None:
             raise VersionNotFoundError(
-                f"The changes of version {missing[0]} of {self._snapshot.store.uri!r} are not in the log.",
+                f"The changes of version {missing} of {self._snapshot.store.uri!r} are not in the log.",
                 cause="Log cleanup has passed it, since a checkpoint holds what is live",
                 fix="Read the whole table once; then go on from its version",
             )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +285,20 @@ def test_a_table_with_a_column_of_change_data_is_refused(log: LogBuilder, name: 
     with pytest.raises(SchemaError, match="cannot be told") as caught:
         changes(log, 0)
     assert field["name"] in caught.value.cause
+
+
+def test_a_scan_is_gone_with_its_last_user(log: LogBuilder) -> None:
+    """In a circle, what its snapshot holds would stay until the next collection of garbage."""
+    log.commit(PROTOCOL, metadata(), add("a.parquet"))
+    scan = ChangeDataScan(Snapshot.load(log.store), starting_version=0)
+    seen = weakref.ref(scan)
+    gc.disable()
+    try:
+        assert scan.to_table().num_rows == 4
+        del scan
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 def test_ranges(log: LogBuilder) -> None:
