@@ -82,9 +82,13 @@ def test_a_gap_in_the_log_is_found(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=4)
     deltalake.DeltaTable(str(path)).create_checkpoint()
     (path / "_delta_log" / f"{1:020}.json").unlink()
-    report = verify_table(helpers.snapshot_of(path))
+    snapshot = helpers.snapshot_of(path)
+    report = verify_table(snapshot)
     assert not outcome(report)["log_contiguous"]
     assert report.checks[0].detail == "versions 0 to 3, missing: 1"
+    (path / "_delta_log" / f"{9_999_999_999:020}.json").write_text("{}")
+    report = verify_table(snapshot)
+    assert report.checks[0].detail == "versions 0 to 9999999999, missing: 1, 4 to 9999999998"
 
 
 def test_the_number_of_rows_can_be_demanded(make_table: MakeTable, helpers: Any) -> None:
