@@ -25,6 +25,7 @@ from delta_core.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    UnsafeStoreError,
     WriteRefusedError,
 )
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
@@ -261,7 +262,7 @@ class S3DynamoDbLogStore:
         path = f"{_LOG}/{entry.file_name}"
         for remaining in range(_COPY_TRIES - 1, -1, -1):
             try:
-                self._objects.put_if_absent(path, data)
+                self._create(path, data)
                 return
             except ObjectExistsError:
                 try:
@@ -284,6 +285,18 @@ class S3DynamoDbLogStore:
             except StorageError:
                 if not remaining:
                     raise
+
+    def _create(self, path: str, data: bytes) -> None:
+        try:
+            self._objects.put_if_absent(path, data)
+        except UnsafeStoreError:
+            # The server ignores preconditions. All who give a commit file its name write the bytes of its
+            # entry, so one that is written twice is the same.
+            if self._exists(path):
+                raise ObjectExistsError(
+                    f"{path!r} exists already.", fix="Read it to see whose it is."
+                ) from None
+            self._objects.put(path, data)
 
     def _exists(self, path: str) -> bool:
         try:

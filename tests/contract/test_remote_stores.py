@@ -15,8 +15,9 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.probe import forget_probes
 from delta_core.testing.log_store_contract import LogStoreContract
+from tests.support.emulators.dynalite import dynalite
 from tests.support.emulators.installation import require
-from tests.support.emulators.places import PLACES, Place, unsafe_s3_place
+from tests.support.emulators.places import PLACES, Place, create_log_table, unsafe_s3_place
 
 pytestmark = [pytest.mark.extra, pytest.mark.timeout(240)]
 
@@ -98,6 +99,25 @@ def test_a_store_that_ignores_preconditions_is_refused(tmp_path: Path) -> None:
         store = open_store(uri, storage_options=unsafe.options)
         assert store.list_directory("_delta_log") == []
         assert [info.path for info in store.walk() if info.path.startswith("_")] == []
+
+
+def test_dynamodb_makes_such_a_store_usable(tmp_path: Path) -> None:
+    for name in ("s3rver", "dynalite"):
+        require(name)
+    forget_probes()
+    with unsafe_s3_place(tmp_path / "s3") as unsafe, dynalite(tmp_path / "dynamodb") as entries:
+        create_log_table(entries.client())
+        options = {
+            **unsafe.options,
+            "AWS_S3_LOCKING_PROVIDER": "dynamodb",
+            "endpoint_url_dynamodb": entries.endpoint,
+        }
+        uri = unsafe.new_table()
+        for number in range(3):
+            write_deltalake(uri, pa.table({"id": [number]}), mode="append", storage_options=options)
+        table = DeltaTable(uri, storage_options=options)
+        assert table.version() == 2
+        assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
 
 
 def _for_the_peer(place: Place) -> dict[str, str]:

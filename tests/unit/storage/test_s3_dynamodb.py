@@ -342,6 +342,32 @@ def test_a_commit_is_decided_by_its_entry(place: Place) -> None:
     assert place.open().read(path_of(0)) == b"mine"
 
 
+class Careless(LocalLogStore):
+    """Knows that it ignores preconditions."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        raise UnsafeStoreError("lets two writers create the same object")
+
+
+def test_a_server_without_preconditions_has_commits_all_the_same(place: Place) -> None:
+    place.objects = Careless(place.objects.root)
+    store = place.open()
+    store.put_if_absent(path_of(0), b"zero")
+    assert (place.objects.read(path_of(0)), place.entry(0)["complete"]) == (b"zero", {"S": "true"})
+    with pytest.raises(ObjectExistsError):
+        store.put_if_absent(path_of(0), b"again")
+    place.begun(1, b"by another")
+    assert store.read(path_of(1)) == b"by another"
+
+
+def test_a_writer_without_dynamodb_is_not_overwritten_there(place: Place) -> None:
+    place.objects = Careless(place.objects.root)
+    place.dynamo.after = lambda operation: place.objects.put(path_of(0), b"foreign")
+    with pytest.raises(ObjectExistsError, match="does not use DynamoDB"):
+        place.open().put_if_absent(path_of(0), b"mine")
+    assert place.objects.read(path_of(0)) == b"foreign"
+
+
 def test_a_note_that_fails_is_made_by_the_next(place: Place) -> None:
     lost = failing("put_item", lost_answer())
 
