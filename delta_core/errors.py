@@ -4,7 +4,8 @@ Two questions decide what a caller does with a failure, so each class answers bo
 succeed if it is simply made again (`retryable`), and did another writer win (`conflict`). Callers
 decide by class or by these two flags, never by message text.
 
-A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`.
+A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`. Names and paths in it
+may be those of a hostile table, so it is one line that cannot drive a terminal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ class DeltaError(Exception):
     """Base of all errors of deltaward.
 
     Attributes:
+        problem, cause, fix: the message's parts, control characters in them shown as escapes.
         code: stable machine-readable name; goes into `JobResult.error.code`.
         retryable: True when repeating the same call later can succeed.
         conflict: True when a concurrent writer's commit is the reason.
@@ -26,10 +28,10 @@ class DeltaError(Exception):
     conflict: ClassVar[bool] = False
 
     def __init__(self, problem: str, *, cause: str = "", fix: str = "") -> None:
-        self.problem = problem
-        self.cause = cause
-        self.fix = fix
-        super().__init__(problem, cause, fix)
+        self.problem = escape_control_characters(problem)
+        self.cause = escape_control_characters(cause)
+        self.fix = escape_control_characters(fix)
+        super().__init__(self.problem, self.cause, self.fix)
 
     def __str__(self) -> str:
         parts = [self.problem]
@@ -44,12 +46,29 @@ class DeltaError(Exception):
         return (_rebuild, (type(self), self.problem, self.cause, self.fix))
 
 
+def escape_control_characters(text: str) -> str:
+    """The text with control and bidirectional-override characters as escapes.
+
+    Table contents (names, paths, commit texts) reach messages and the log; they must not be able to forge
+    lines or to drive a terminal. What is escaped already stays as it is, so messages may hold others.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class DeltaWarning(UserWarning):
     """Something went wrong that the library could work around; the message says what and how."""
 
 
 def _rebuild(cls: type[DeltaError], problem: str, cause: str, fix: str) -> DeltaError:
     return cls(problem, cause=cause, fix=fix)
+
+
+def _rebuild_unknown(
+    cls: type[CommitStateUnknownError], problem: str, cause: str, fix: str, txn_id: str, version: int | None
+) -> CommitStateUnknownError:
+    return cls(problem, cause=cause, fix=fix, txn_id=txn_id, version=version)
 
 
 # ---------------------------------------------------------------- storage
@@ -274,10 +293,26 @@ class CommitRejectedError(CommitError):
 class CommitStateUnknownError(CommitError):
     """Whether the commit landed cannot be told; its data files were kept.
 
-    Look the transaction id up in the log before running the job again.
+    A commit with an idempotency key is simply made again with the same key. Of another, look the transaction
+    id up in the log first; docs/writing.md says how, and when its absence is final.
+
+    Attributes:
+        txn_id: `commitInfo.txnId` of the commit; empty when the raiser does not know it.
+        version: the version that it would be; None when the raiser does not know it.
     """
 
     code = "COMMIT_STATE_UNKNOWN"
+
+    def __init__(
+        self, problem: str, *, cause: str = "", fix: str = "", txn_id: str = "", version: int | None = None
+    ) -> None:
+        super().__init__(problem, cause=cause, fix=fix)
+        self.txn_id = txn_id
+        self.version = version
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.problem, self.cause, self.fix, self.txn_id, self.version)
+        return (_rebuild_unknown, (type(self), *fields))
 
 
 class MaxCommitAttemptsError(CommitError):

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from delta_core.errors import escape_control_characters
+
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 COMMIT_RECOVERED_TOTAL = "commit_recovered_total"
@@ -74,17 +76,6 @@ METRICS = Metrics()
 def structured_fields(record: logging.LogRecord) -> dict[str, Any]:
     """The fields that the caller passed in `extra`."""
     return {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
-
-
-def escape_control_characters(text: str) -> str:
-    """The text with control and bidirectional-override characters as escapes.
-
-    Table contents (names, paths, commit texts) reach the log; they must not be able to forge lines
-    or to drive a terminal.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class TextFormatter(logging.Formatter):

@@ -18,9 +18,9 @@ from delta_core.errors import (
     ExpressionError,
     InvalidJobSpecError,
     InvalidUriError,
+    escape_control_characters,
 )
 from delta_core.jobs.job_result import JobStatus
-from delta_core.observability import escape_control_characters
 
 SUCCESS, FAILED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 """Exit codes. `UNKNOWN`: whether a commit landed could not be told; look before running again."""

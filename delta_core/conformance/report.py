@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from delta_core.conformance.check import CheckResult, Status
 from delta_core.conformance.place import CleanUp
-from delta_core.observability import escape_control_characters
+from delta_core.errors import escape_control_characters
 from delta_core.version import VERSION
 
 FORMAT_VERSION: Final = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import sys
 import unicodedata
 from pathlib import Path
@@ -14,9 +15,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from delta_core import DeltaTable
 from delta_core.cli.app import app
-from delta_core.errors import DeltaError
-from delta_core.observability import JsonFormatter, TextFormatter, escape_control_characters
+from delta_core.errors import DeltaError, UnsupportedTableFeatureError, escape_control_characters
+from delta_core.observability import JsonFormatter, TextFormatter
 
 VECTORS = (
     *("\x1b[2J", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link", "\x1b[1A\x1b[2K"),
@@ -70,6 +72,49 @@ def test_an_escape_is_shown_on_one_line(text: str) -> None:
     assert "\n" not in shown
     assert shown.startswith("before ")
     assert shown.endswith(" after")
+
+
+@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+def test_an_error_is_one_line_and_drives_no_terminal(text: str) -> None:
+    error = DeltaError(f"a {text}", cause=f"b {text}", fix=f"c {text}")
+    shown = str(error)
+    assert is_harmless(shown)
+    assert "\n" not in shown
+    # Messages are put into others, and errors cross process borders: nothing is escaped a second time.
+    assert str(DeltaError(error.problem, cause=error.cause, fix=error.fix)) == shown
+    assert str(pickle.loads(pickle.dumps(error))) == shown
+    assert escape_control_characters(shown) == shown
+
+
+def test_an_error_shows_letters_of_every_language_as_they_are() -> None:
+    text = "Größe 'naïve' €5 日本語 Ελλάδα русский עברית 😀 C:\\new"
+    assert DeltaError(text).problem == text
+
+
+def test_names_of_a_table_reach_no_error_as_they_are(tmp_path: Path) -> None:
+    evil = "\x1b[31mred\nERROR forged"
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [evil],
+        "writerFeatures": [evil],
+    }
+    metadata = {
+        "id": "a",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": []}),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    lines = [json.dumps({"protocol": protocol}), json.dumps({"metaData": metadata})]
+    (log / f"{0:020}.json").write_text("\n".join(lines) + "\n")
+    with pytest.raises(UnsupportedTableFeatureError) as refused:
+        DeltaTable(str(tmp_path)).to_pyarrow_table()
+    assert "[31mred" in str(refused.value)
+    assert is_harmless(str(refused.value))
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", VECTORS, ids=ascii)
