@@ -171,9 +171,8 @@ class Snapshot:
     def exists(store: LogStore) -> bool:
         """Whether there is a Delta table at the store's root. The hint and one listing, seldom two."""
         hint = read_last_checkpoint(store)
-        if hint is not None and not list_log(store, from_version=hint.version).is_empty:
-            return True
-        return not list_log(store).is_empty
+        starts = (0,) if hint is None else (hint.version, 0)
+        return any(not list_log(store, from_version=start).is_empty for start in starts)
 
     def refresh(self) -> Snapshot:
         """The latest version; this same snapshot when nothing was committed since.

@@ -11,6 +11,7 @@ TRANSACTION = "delta_core.transaction.transaction:Transaction"
 RESULT = "delta_core.transaction.commit_result"
 
 LOOP_TESTS = "tests/unit/transaction/test_committer.py"
+GUARD_TESTS = "tests/unit/transaction/test_stale_writer_guard.py"
 TRANSACTION_TESTS = "tests/unit/transaction/test_transaction.py"
 RULE_TESTS = "tests/unit/transaction/test_conflict_rules.py"
 AMBIGUITY_TESTS = "tests/concurrency/test_ambiguous_writes.py"
@@ -102,7 +103,7 @@ MUTANTS = [
         name="files that a lost commit names go",
         target=f"{RESULT}:may_discard_files",
         edits=((" and not result.files_referenced", ""),),
-        killer=f"{LOOP_TESTS}::test_write_below_the_cleaned_up_log_is_reported_as_lost_and_keeps_its_files",
+        killer=f"{GUARD_TESTS}::test_write_below_the_cleaned_up_log_is_reported_as_lost_and_keeps_its_files",
     ),
     Mutant(
         name="files of a success go",
@@ -114,19 +115,19 @@ MUTANTS = [
         name="an old snapshot may write",
         target=f"{GUARD}:StaleWriterGuard.look",
         edits=(("if self.age_ms > self.log_retention_ms / 2:", "if False:"),),
-        killer=f"{LOOP_TESTS}::test_snapshot_older_than_half_the_log_retention_is_refused_before_writing",
+        killer=f"{GUARD_TESTS}::test_snapshot_older_than_half_the_log_retention_is_refused_before_writing",
     ),
     Mutant(
         name="a commit below the tail stands",
         target=f"{GUARD}:StaleWriterGuard.after_put",
         edits=(("if version - 1 in modified_ms or self._is_there(version - 1):", "if True:"),),
-        killer=f"{LOOP_TESTS}::test_write_below_an_older_checkpoint_is_reported_as_lost",
+        killer=f"{GUARD_TESTS}::test_write_below_an_older_checkpoint_is_reported_as_lost",
     ),
     Mutant(
         name="a version that a listing lacks is gone",
         target=f"{GUARD}:StaleWriterGuard.after_put",
         edits=((" or self._is_there(version - 1)", ""), ("not self.store.consistent_listing", "False")),
-        killer=f"{LOOP_TESTS}::test_a_version_that_a_listing_lacks_is_looked_up",
+        killer=f"{GUARD_TESTS}::test_a_version_that_a_listing_lacks_is_looked_up",
     ),
     Mutant(
         name="a table made anew is taken for the old one",
@@ -234,13 +235,13 @@ MUTANTS = [
         name="a slow write is believed",
         target=f"{GUARD}:StaleWriterGuard.after_put",
         edits=(("if 0 <= self.age_ms <= min(VERIFY_AFTER_MS, self.log_retention_ms / 4):", "if True:"),),
-        killer=f"{LOOP_TESTS}::test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit",
+        killer=f"{GUARD_TESTS}::test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit",
     ),
     Mutant(
         name="a lost write after an unclear one is a refusal",
         target="delta_core.transaction.committer:Committer._landed",
         edits=(("if self._ambiguous and self._attempts > 1:", "if False:"),),
-        killer=f"{LOOP_TESTS}::test_a_lost_write_after_an_unclear_one_tells_nothing_of_that",
+        killer=f"{GUARD_TESTS}::test_a_lost_write_after_an_unclear_one_tells_nothing_of_that",
     ),
     Mutant(
         name="what cannot be understood is another's",

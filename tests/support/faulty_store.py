@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +38,7 @@ class FaultyStore:
     Attributes:
         puts: faults of the coming create-only writes.
         failing_reads: how many coming reads of log files fail.
+        unflushed: what is there cannot be made durable.
         before_put: called before each create-only write; lets another writer win.
         put_paths: every create-only write that was tried.
         read_paths: every read.
@@ -48,6 +49,7 @@ class FaultyStore:
         self.inner = inner
         self.puts: list[PutFault] = []
         self.failing_reads = 0
+        self.unflushed = False
         self.before_put: Callable[[str], None] | None = None
         self.put_paths: list[str] = []
         self.put_bodies: list[bytes] = []
@@ -117,6 +119,11 @@ class FaultyStore:
     def delete(self, path: str) -> None:
         self.deleted.append(path)
         self.inner.delete(path)
+
+    def persist(self, paths: Sequence[str]) -> None:
+        if self.unflushed:
+            raise StorageError("Could not flush.")
+        self.inner.persist(paths)
 
     def open_input(self, path: str) -> pa.NativeFile:
         return self.inner.open_input(path)
