@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from delta_core.cli.console import FAILED, print_json, print_line, print_note
-from delta_core.cli.options import AsJson, Quiet
+from delta_core.cli.options import AsJson, OptionFile, Quiet, storage_options
 from delta_core.conformance.check import CheckResult, Status
-from delta_core.conformance.option_text import ENVIRONMENT_VARIABLE, options_from_file, options_from_text
 from delta_core.conformance.report import ConformanceReport, clean_up_lines
 from delta_core.conformance.suite import DEFAULT_WRITERS, MAX_SECONDS, MOST_WRITERS, certify
 from delta_core.errors import ConfigurationError
@@ -22,10 +20,7 @@ _WORDS = {Status.PASSED: "ok", Status.FAILED: "FAILED", Status.LIMITED: "limited
 
 def store_conformance(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where tables would be.")],
-    options: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSON object with storage options, which may hold secrets."),
-    ] = None,
+    options: OptionFile = None,
     writers: Annotated[
         int, typer.Option(help="How many processes race and commit.", min=2, max=MOST_WRITERS)
     ] = DEFAULT_WRITERS,
@@ -41,19 +36,14 @@ def store_conformance(
     """Check that a store is safe for concurrent writers. The exit code is 1 when it is not.
 
     It writes below a fresh prefix of its own under URL, deletes that at the end, and touches nothing else.
-    Storage options come from --options, or from the variable DELTAWARD_STORAGE_OPTIONS as name=value pairs;
-    without either, credentials are found where the store's own tools find them.
     """
     if report is not None and report.suffix not in (".md", ".json"):
         raise ConfigurationError(
             "The report can be written as Markdown or as JSON.", fix="Name a file that ends in .md or .json."
         )
-    given = (
-        options_from_file(options) if options else options_from_text(os.environ.get(ENVIRONMENT_VARIABLE, ""))
-    )
     found = certify(
         url,
-        given,
+        storage_options(url, options),
         writers=writers,
         max_seconds=max_seconds,
         on_result=(lambda result: None) if quiet else _progress,

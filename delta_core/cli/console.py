@@ -18,6 +18,7 @@ from delta_core.errors import (
     ExpressionError,
     InvalidJobSpecError,
     InvalidUriError,
+    RetentionTooShortError,
     escape_control_characters,
 )
 from delta_core.jobs.job_result import JobStatus
@@ -27,7 +28,14 @@ SUCCESS, FAILED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 
 _UNPIPED_WIDTH = 160
 _BAD_INPUT_CODES = frozenset(
-    error.code for error in (InvalidJobSpecError, ConfigurationError, InvalidUriError, ExpressionError)
+    error.code
+    for error in (
+        InvalidJobSpecError,
+        ConfigurationError,
+        InvalidUriError,
+        ExpressionError,
+        RetentionTooShortError,
+    )
 )
 
 

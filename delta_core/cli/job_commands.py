@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from delta_core.cli.console import BAD_INPUT, exit_code, print_error, print_note
-from delta_core.cli.options import Apply, AsJson, Quiet, Uri
+from delta_core.cli.options import Apply, AsJson, OptionFile, Quiet, Uri, storage_options
 from delta_core.cli.progress_bar import progress_sink
 from delta_core.cli.render import render_result
 from delta_core.errors import ConfigurationError, InvalidJobSpecError
@@ -38,9 +38,9 @@ class DiffLevel(StrEnum):
     ROWS = "rows"
 
 
-def describe(table: Uri, as_json: AsJson = False) -> None:
+def describe(table: Uri, options: OptionFile = None, as_json: AsJson = False) -> None:
     """Show a table's identity, schema, properties, protocol, size."""
-    _finish(_run("describe", table, {}, quiet=True), as_json=as_json)
+    _finish(_run("describe", table, {}, options, quiet=True), as_json=as_json)
 
 
 def plan(
@@ -49,6 +49,7 @@ def plan(
     list_vacuum: Annotated[
         bool, typer.Option("--list-vacuum", help="Also list the store for what a vacuum would delete.")
     ] = False,
+    options: OptionFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,7 +57,7 @@ def plan(
     params: dict[str, Any] = {"list_vacuum": list_vacuum}
     if policies is not None:
         params["rules"] = resolve(load_policies(policies), table).rules().to_json()
-    _finish(_run("plan", table, params, quiet=quiet), as_json=as_json)
+    _finish(_run("plan", table, params, options, quiet=quiet), as_json=as_json)
 
 
 def optimize(
@@ -82,6 +83,7 @@ def optimize(
         str | None,
         typer.Option(help="With --z-order: memory for rows, such as 2gb; what needs more goes over disk."),
     ] = None,
+    options: OptionFile = None,
     apply: Apply = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -98,7 +100,7 @@ def optimize(
         params["full"] = True
     if memory_limit is not None:
         params["memory_limit_bytes"] = _size_bytes(memory_limit)
-    _finish(_run("optimize", table, params, quiet=quiet), as_json=as_json)
+    _finish(_run("optimize", table, params, options, quiet=quiet), as_json=as_json)
 
 
 def vacuum(
@@ -113,6 +115,7 @@ def vacuum(
     force: Annotated[
         bool, typer.Option("--force", help="Confirm --no-enforce-retention: files in use may be deleted.")
     ] = False,
+    options: OptionFile = None,
     apply: Apply = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -124,7 +127,7 @@ def vacuum(
         "force": force,
         "dry_run": not apply,
     }
-    _finish(_run("vacuum", table, params, quiet=quiet), as_json=as_json)
+    _finish(_run("vacuum", table, params, options, quiet=quiet), as_json=as_json)
 
 
 def checkpoint(
@@ -132,17 +135,18 @@ def checkpoint(
     cleanup: Annotated[
         bool, typer.Option("--cleanup", help="Then delete log files that no retained version needs.")
     ] = False,
+    options: OptionFile = None,
     apply: Apply = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a checkpoint, so that opening the table reads less."""
-    result = _run("checkpoint", table, {"dry_run": not apply}, quiet=quiet)
+    result = _run("checkpoint", table, {"dry_run": not apply}, options, quiet=quiet)
     if result.error is not None or not cleanup:
         _finish(result, as_json=as_json)
     if not as_json:
         render_result(result)
-    _finish(_run("cleanup_metadata", table, {"dry_run": not apply}, quiet=quiet), as_json=as_json)
+    _finish(_run("cleanup_metadata", table, {"dry_run": not apply}, options, quiet=quiet), as_json=as_json)
 
 
 def restore(
@@ -161,6 +165,7 @@ def restore(
         int | None,
         typer.Option(help="Refuse when the table has newer versions than this one.", min=0),
     ] = None,
+    options: OptionFile = None,
     apply: Apply = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -180,7 +185,7 @@ def restore(
         "expected_version": expected_version,
         "dry_run": not apply,
     }
-    _finish(_run("restore", table, params, quiet=quiet), as_json=as_json)
+    _finish(_run("restore", table, params, options, quiet=quiet), as_json=as_json)
 
 
 def run(
@@ -191,6 +196,7 @@ def run(
     events: Annotated[
         bool, typer.Option("--events", help="Print progress events as JSON lines on standard error.")
     ] = False,
+    options: OptionFile = None,
     quiet: Quiet = False,
 ) -> None:
     """Run one job from its specification, without Spark.
@@ -211,9 +217,10 @@ def run(
     except InvalidJobSpecError as error:
         print_error(str(error))
         raise typer.Exit(BAD_INPUT) from error
+    reached_by = storage_options(job.table.uri, options)
     with progress_sink(quiet=quiet or events) as bar:
         sink = TeeSink([bar, JsonLinesSink(typer.get_text_stream("stderr"))]) if events else bar
-        outcome = run_job(job, JobContext(progress=sink))
+        outcome = run_job(job, JobContext(progress=sink, storage_options=reached_by))
     text = result_to_json(outcome)
     if result is None:
         typer.echo(text)
@@ -238,10 +245,11 @@ def write_atomically(path: Path, text: str) -> None:
         raise
 
 
-def _run(kind: str, table: str, params: Mapping[str, Any], *, quiet: bool) -> JobResult:
+def _run(kind: str, table: str, params: Mapping[str, Any], options: Path | None, *, quiet: bool) -> JobResult:
     spec = JobSpec(kind=kind, table=TableRef(uri=table), params=params)
+    reached_by = storage_options(table, options)
     with progress_sink(quiet=quiet) as sink:
-        return run_job(spec, JobContext(progress=sink))
+        return run_job(spec, JobContext(progress=sink, storage_options=reached_by))
 
 
 def _finish(result: JobResult, *, as_json: bool) -> None:

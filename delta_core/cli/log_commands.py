@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from delta_core.cli.console import FAILED, print_json, print_line, print_table
-from delta_core.cli.options import AsJson, Uri
+from delta_core.cli.options import AsJson, OptionFile, Uri, open_table
 from delta_core.cli.render import when
 from delta_core.errors import TableNotFoundError
 from delta_core.maintenance.audit import audit as audit_log
@@ -18,16 +18,16 @@ from delta_core.policies.drift import table_drift
 from delta_core.snapshot.history import HistoryEntry
 from delta_core.snapshot.history import history as read_history
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
 
 
 def history(
     table: Uri,
     limit: Annotated[int | None, typer.Option(help="How many commits; all when left out.", min=1)] = None,
+    options: OptionFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List the commits, newest first: when, what, by whom."""
-    entries = read_history(open_store(table), limit=limit)
+    entries = read_history(open_table(table, options), limit=limit)
     if as_json:
         print_json([_history_json(entry) for entry in entries])
         return
@@ -47,9 +47,9 @@ def history(
     )
 
 
-def audit(table: Uri, as_json: AsJson = False) -> None:
+def audit(table: Uri, options: OptionFile = None, as_json: AsJson = False) -> None:
     """List who did what, from which run, and flag what is odd. The exit code is 1 when something is."""
-    store = open_store(table)
+    store = open_table(table, options)
     report = audit_log(store)
     if not report.entries:
         raise TableNotFoundError(f"there is no Delta table at {store.uri}", fix="check the path")
@@ -96,11 +96,12 @@ def contract(
     contract_file: Annotated[
         Path, typer.Option("--contract", metavar="FILE", help="YAML file with the contract.")
     ],
+    options: OptionFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a table with its contract. The exit code is 1 when a difference is not allowed."""
     expected = load_contract(contract_file)
-    snapshot = Snapshot.load(open_store(table))
+    snapshot = Snapshot.load(open_table(table, options))
     report = table_drift(expected, snapshot.schema, snapshot.metadata.configuration)
     if as_json:
         print_json(report.to_json())

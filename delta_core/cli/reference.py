@@ -9,6 +9,29 @@ from typing import Any
 import typer
 
 from delta_core.cli.app import app
+from delta_core.cli.option_text import ENVIRONMENT_VARIABLE
+
+_STORAGE_OPTIONS = f"""\
+## Storage options
+
+Every command that opens a table takes its storage options from the file of `--options`, or else from the
+variable `{ENVIRONMENT_VARIABLE}`; [stores.md](stores.md) lists them. Without either, and for credentials
+that are not among them, the store finds what its own tools find. The file holds one JSON object of texts.
+The variable holds
+
+- `NAME=VALUE` pairs with blanks between them; a value that has blanks is quoted, as in a shell,
+- or a JSON object, as in the file,
+- or the path of such a file, which ends in `.json`.
+
+```sh
+export {ENVIRONMENT_VARIABLE}="AWS_REGION=eu-central-1 AWS_ENDPOINT_URL=https://storage.example.com:9000"
+deltaward describe s3://bucket/path/of/table
+deltaward describe s3://bucket/path/of/table --options options.json
+```
+
+Options are not arguments, which other users of a machine can see. A local table takes none: the variable
+says nothing of it, and a file is refused.
+"""
 
 _EXIT_CODES = """\
 Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told: look
@@ -24,7 +47,7 @@ tells what the writer's clock said; for a table that was copied the two differ.
 
 def reference_page() -> str:
     """The page as Markdown: the built-in commands, their arguments and options."""
-    lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES]
+    lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES, _STORAGE_OPTIONS]
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
         lines += [f"## deltaward {name}", "", _help(command), ""]

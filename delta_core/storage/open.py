@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import InvalidUriError
+from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.cached import with_shared_cache
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
@@ -21,7 +21,7 @@ StoreOpener = Callable[[str, Mapping[str, str], Clock], LogStore]
 
 def _open_local(uri: str, storage_options: Mapping[str, str], clock: Clock) -> LogStore:
     if storage_options:
-        raise InvalidUriError(
+        raise ConfigurationError(
             f"The local store takes no storage options, got {sorted(storage_options)}.",
             fix="Leave storage_options out for local tables.",
         )

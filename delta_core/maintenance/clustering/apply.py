@@ -83,7 +83,7 @@ def apply_z_order(
 
     Raises:
         MaintenanceError: the plan is for another table.
-        ConfigurationError, SchemaError: by now the table cannot be ordered by these columns.
+        ConfigurationError: by now the table cannot be ordered by these columns.
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.

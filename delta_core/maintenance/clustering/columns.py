@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from delta_core.data.stats_columns import stats_leaves
-from delta_core.errors import ConfigurationError, SchemaError
+from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.curve import MAX_COLUMNS
 from delta_core.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -22,9 +22,8 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
     """The columns to cluster by, as the schema has them; names are found without case.
 
     Raises:
-        ConfigurationError: no column, too many, one twice, a partition column, or a column without
-            statistics, by which no file could be skipped.
-        SchemaError: no such column, or its type has no order.
+        ConfigurationError: no column, too many, one twice, one that does not exist or whose type has no
+            order, a partition column, or one without statistics, by which no file could be skipped.
     """
     if not names:
         raise ConfigurationError(
@@ -81,7 +80,7 @@ def _field(snapshot: Snapshot, name: str) -> StructField:
     partitions = {column.casefold() for column in snapshot.partition_columns}
     if field is None:
         others = [item for item in snapshot.schema.names if item.casefold() not in partitions]
-        raise SchemaError(
+        raise ConfigurationError(
             f"there is no column {name!r} to Z-order by",
             cause="a field within a struct cannot be named" if "." in name else "",
             fix=f"use columns of the table: {', '.join(others)}",
@@ -93,7 +92,7 @@ def _field(snapshot: Snapshot, name: str) -> StructField:
             fix="leave it out; to choose partitions use the predicate",
         )
     if not _has_order(field.data_type):
-        raise SchemaError(
+        raise ConfigurationError(
             f"Z-order by {field.name} is not possible",
             cause=f"its type {field.data_type} has no order",
             fix="name columns of numbers, texts, dates, timestamps or booleans",

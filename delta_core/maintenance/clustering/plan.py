@@ -182,7 +182,6 @@ def plan_z_order(
 
     Raises:
         ConfigurationError: what `clustering_columns` refuses, or a number that makes no sense.
-        SchemaError: a column does not exist or has no order.
         ExpressionError: the predicate does not parse or names a column that is no partition column.
         UnsupportedTableFeatureError: the table cannot be read.
     """

@@ -95,7 +95,7 @@ def test_vacuum_deletes_only_with_apply_and_lists_reasons(table: str) -> None:
     assert "deleted 4 files" in call("vacuum", table, *flags, "--apply").stdout
     assert len(list(Path(table).glob("*.parquet"))) == 1
     refused = call("vacuum", table, "--retention-hours", "0")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "168 hours" in refused.stderr
 
 
@@ -185,7 +185,10 @@ def test_the_example_of_a_spec_runs(table: str, tmp_path: Path) -> None:
         (("audit", "/no/such/table"), 1, "no Delta table"),
         (("describe", "ftp://bucket/t"), 2, "ftp"),
         (("optimize", "TABLE", "--where", "id >"), 2, "not valid Spark SQL"),
+        (("optimize", "TABLE", "--where", "nope = 1"), 2, "nope"),
+        (("optimize", "TABLE", "--z-order", "nope"), 2, "no column 'nope'"),
         (("optimize", "TABLE", "--target-size", "huge"), 2, "not a size"),
+        (("vacuum", "TABLE", "--retention-hours", "1"), 2, "168 hours"),
         (("restore", "TABLE", "--version", "99"), 1, "99"),
         (("restore", "TABLE"), 2, "--version N or --timestamp"),
         (("restore", "TABLE", "--version", "1", "--timestamp", "2024-05-01"), 2, "both were given"),

@@ -9,18 +9,20 @@ from pathlib import Path
 from delta_core.errors import ConfigurationError
 
 ENVIRONMENT_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
-"""Pairs `name=value` with blanks between them, or the path of a JSON file."""
+"""Pairs `name=value` with blanks between them, or a JSON object, or the path of a file with one."""
 
 
 def options_from_text(text: str) -> dict[str, str]:
-    """The options of `name=value name=value`, quoted as in a shell, or of a JSON file that is named.
+    """The options of `name=value name=value`, quoted as in a shell, of a JSON object, or of a file with one.
 
     Raises:
-        ConfigurationError: it is neither. No part of the text that may be a value is repeated.
+        ConfigurationError: it is none of these. No part of the text that may be a value is repeated.
     """
     stripped = text.strip()
     if not stripped:
         return {}
+    if stripped.startswith("{"):
+        return _options_of_json(stripped.encode(), "The storage options are no JSON object of texts.")
     if "=" not in stripped or stripped.endswith(".json"):
         return options_from_file(Path(stripped))
     try:
@@ -40,19 +42,22 @@ def options_from_file(path: Path) -> dict[str, str]:
         ConfigurationError: there is no such file, or it holds something else. No value is repeated.
     """
     try:
-        found = json.loads(path.read_bytes())
+        document = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(
             "The file with storage options cannot be read.", cause=error.strerror or "", fix=_FIX
         ) from error
+    return _options_of_json(document, "The file with storage options holds no JSON object of texts.")
+
+
+def _options_of_json(document: bytes, problem: str) -> dict[str, str]:
+    try:
+        found = json.loads(document)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise ConfigurationError(
-            "The file with storage options holds no JSON object of texts.",
-            fix='Write, for example, {"AWS_REGION": "eu-central-1"}.',
-        )
+        raise ConfigurationError(problem, fix='Write, for example, {"AWS_REGION": "eu-central-1"}.')
     return found
 
 
-_FIX = "Write name=value pairs with blanks between them, or the path of a JSON file."
+_FIX = "Write name=value pairs with blanks between them, a JSON object, or the path of a JSON file."

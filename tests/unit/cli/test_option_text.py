@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.conformance.option_text import options_from_file, options_from_text
+from delta_core.cli.option_text import options_from_file, options_from_text
 from delta_core.errors import ConfigurationError
 
 SECRET = "s3cr3t-c4n4ry"
@@ -21,10 +21,11 @@ def test_pairs_are_words_of_a_shell() -> None:
 def test_a_file_is_a_json_object(tmp_path: Path) -> None:
     path = tmp_path / "o.json"
     path.write_text(json.dumps({"AWS_REGION": "eu"}))
+    assert options_from_text('{"AWS_REGION": "eu", "key": "a=b c"}') == {"AWS_REGION": "eu", "key": "a=b c"}
     assert options_from_file(path) == options_from_text(str(path)) == {"AWS_REGION": "eu"}
 
 
-@pytest.mark.parametrize("text", [f"a={SECRET} {SECRET}", f"'a={SECRET}", f"={SECRET}"])
+@pytest.mark.parametrize("text", [f"a={SECRET} {SECRET}", f"'a={SECRET}", f"={SECRET}", f'{{"a": {SECRET}'])
 def test_what_is_no_pair_is_refused_without_being_repeated(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         options_from_text(text)
