@@ -13,6 +13,7 @@ import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from delta_core.errors import (
     UnsafeStoreError,
 )
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.mounts import is_shared
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
@@ -67,8 +69,12 @@ class LocalLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """A local directory shows what was written before the listing began."""
-        return True
+        """A directory of this machine shows what was written before the listing began; a share may not."""
+        return not self._is_shared
+
+    @cached_property
+    def _is_shared(self) -> bool:
+        return is_shared(self._root)
 
     @property
     def remote(self) -> bool:
