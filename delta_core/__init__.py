@@ -10,29 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core import errors
+    from delta_core.actions.set_transaction import SetTransaction
     from delta_core.dml.group_commit import GroupCommit
     from delta_core.dml.write import write_deltalake
     from delta_core.errors import DeltaError
     from delta_core.scan.scan import Scan
     from delta_core.snapshot.snapshot import Snapshot
     from delta_core.table import DeltaTable
+    from delta_core.transaction.commit_properties import CommitProperties
+    from delta_core.transaction.commit_result import AlreadyApplied, Committed
     from delta_core.transaction.transaction import Transaction
 
 _EXPORTS = {
+    "AlreadyApplied": "delta_core.transaction.commit_result",
+    "CommitProperties": "delta_core.transaction.commit_properties",
+    "Committed": "delta_core.transaction.commit_result",
     "DeltaError": "delta_core.errors",
     "DeltaTable": "delta_core.table",
     "GroupCommit": "delta_core.dml.group_commit",
     "Scan": "delta_core.scan.scan",
+    "SetTransaction": "delta_core.actions.set_transaction",
     "Snapshot": "delta_core.snapshot.snapshot",
     "Transaction": "delta_core.transaction.transaction",
     "write_deltalake": "delta_core.dml.write",
 }
 
 __all__ = [
+    "AlreadyApplied",
+    "CommitProperties",
+    "Committed",
     "DeltaError",
     "DeltaTable",
     "GroupCommit",
     "Scan",
+    "SetTransaction",
     "Snapshot",
     "Transaction",
     "errors",

@@ -27,39 +27,27 @@ from delta_core.scan.appended import appended_batches
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
 from delta_core.scan.scan import Scan
-from delta_core.schema.arrow import from_arrow, to_arrow
-from delta_core.schema.json import schema_to_json
+from delta_core.schema.arrow import from_arrow
+from delta_core.schema.table_schema import TableSchema
 from delta_core.schema.types import StructType
+from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list
 from delta_core.snapshot.commit_time import first_version_since
+from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    require_commit_properties,
+)
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.read_set import ReadSet
 from delta_core.transaction.serializable_read import verify_serializable
 
 Predicate = Expression | str
-
-
-class TableSchema(StructType):
-    """The table's schema, with conversions; equal to the `StructType` of the same fields."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StructType) and self.fields == other.fields
-
-    def __hash__(self) -> int:
-        return hash(self.fields)
-
-    def to_arrow(self) -> pa.Schema:
-        """As an Arrow schema."""
-        return to_arrow(self)
-
-    def to_json(self) -> str:
-        """As the schema string of the protocol."""
-        return schema_to_json(self)
 
 
 class DeltaTable:
@@ -75,7 +63,7 @@ class DeltaTable:
         version: int | None = None,
         storage_options: Mapping[str, str] | None = None,
         *,
-        timestamp_ms: int | None = None,
+        timestamp_ms: Instant | None = None,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -85,7 +73,8 @@ class DeltaTable:
             table_uri: a path or `file:` URI.
             version: the version to show; the latest when None.
             storage_options: for the store.
-            timestamp_ms: show the version that was current then (epoch milliseconds).
+            timestamp_ms: show the version that was current then: epoch milliseconds, or a `datetime` with
+                a zone. A time after the newest commit is refused, as Spark does: it may yet get another.
             allowed_roots: paths or `file:` URIs below which absolute paths of the log may lead when rows
                 are read: for a shallow clone, the root of the table that it was cloned from. Nothing is
                 ever written or deleted there.
@@ -93,11 +82,14 @@ class DeltaTable:
 
         Raises:
             TableNotFoundError: there is no table.
-            VersionNotFoundError: the version is not, or no longer, in the log.
+            VersionNotFoundError: the version is not, or no longer, in the log, or none is for the time.
+            ConfigurationError: a time without a zone, or a version and a time.
         """
+        timestamp_ms = epoch_ms(timestamp_ms)
+        roots = [allowed_roots] if isinstance(allowed_roots, str | os.PathLike) else allowed_roots
         self._clock = clock
         self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
-        self._allowed_roots = open_allowed_roots(allowed_roots, storage_options=storage_options, clock=clock)
+        self._allowed_roots = open_allowed_roots(roots, storage_options=storage_options, clock=clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, version=version, timestamp_ms=timestamp_ms, clock=clock)
         self._pinned = version is not None or timestamp_ms is not None
@@ -121,12 +113,13 @@ class DeltaTable:
         Raises:
             TableExistsError: there is one already.
             SchemaError: the schema or the partitioning is not valid.
+            InvalidTablePropertyError: a property is unknown or has a value that it cannot take.
         """
         store = open_store(table_uri, storage_options=storage_options, clock=clock)
         create_table(
             store,
             schema=from_arrow(schema) if isinstance(schema, pa.Schema) else schema,
-            partition_by=partition_by,
+            partition_by=name_list(partition_by) or (),
             configuration=configuration,
             name=name,
             description=description,
@@ -184,8 +177,13 @@ class DeltaTable:
         return self._snapshot.protocol
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Who did what, newest first, up to the handle's version. One request for each commit."""
-        return history(self._snapshot, limit=limit)
+        """Who did what, newest first, up to the handle's version. One request for each commit.
+
+        Args:
+            limit: how many commits at most; all that the log has when None.
+        """
+        fix = "Ask for at least 0 commits, or leave the limit out for all."
+        return history(self._snapshot, limit=at_least(0, limit, what="limit", fix=fix))
 
     def transactions(self) -> Mapping[str, SetTransaction]:
         """The newest `txn` of each application id."""
@@ -197,36 +195,18 @@ class DeltaTable:
 
     def detail(self) -> dict[str, Any]:
         """What the table is, in one JSON-serialisable mapping; counts live files and bytes."""
-        snapshot = self._snapshot
-        metadata, protocol = snapshot.metadata, snapshot.protocol
-        return {
-            "uri": self.table_uri,
-            "id": metadata.id,
-            "name": metadata.name,
-            "description": metadata.description,
-            "version": snapshot.version,
-            "last_modified_ms": snapshot.timestamp_ms,
-            "created_time_ms": metadata.created_time_ms,
-            "partition_columns": list(snapshot.partition_columns),
-            "num_files": snapshot.files.num_files,
-            "size_bytes": snapshot.files.total_bytes,
-            "configuration": dict(metadata.configuration),
-            "min_reader_version": protocol.min_reader_version,
-            "min_writer_version": protocol.min_writer_version,
-            "reader_features": sorted(protocol.reader_features or ()),
-            "writer_features": sorted(protocol.writer_features or ()),
-        }
+        return table_detail(self._snapshot)
 
     # ------------------------------------------------------------ which version it shows
 
-    def load_as_version(self, version: int | None = None, *, timestamp_ms: int | None = None) -> None:
+    def load_as_version(self, version: int | None = None, *, timestamp_ms: Instant | None = None) -> None:
         """Show another version: by number, as of a time, or the latest when neither is given.
 
         Raises:
-            VersionNotFoundError: the version is not, or no longer, in the log.
+            VersionNotFoundError: the version is not, or no longer, in the log, or none is for the time.
         """
         self._snapshot = Snapshot.load(
-            self._store, version=version, timestamp_ms=timestamp_ms, clock=self._clock
+            self._store, version=version, timestamp_ms=epoch_ms(timestamp_ms), clock=self._clock
         )
         self._known_at_ms = self._snapshot.known_at_ms
         self._pinned = version is not None or timestamp_ms is not None
@@ -296,7 +276,7 @@ class DeltaTable:
         """The rows as a stream in bounded memory.
 
         Args:
-            columns: which, in this order; all when None.
+            columns: which, in this order; all when None, one when a text.
             filters: a predicate as Spark SQL text or as a tree; files that cannot match are not read.
             shard: (index, count): this reader's share of the files, for readers that work side by side on
                 one version.
@@ -323,7 +303,7 @@ class DeltaTable:
         return Scan(
             self._snapshot,
             predicate=filters,
-            columns=columns,
+            columns=name_list(columns),
             metadata_columns=ROW_TRACKING_COLUMNS if row_ids else (),
             allowed_roots=self._allowed_roots,
         )
@@ -332,8 +312,8 @@ class DeltaTable:
         self,
         starting_version: int = 0,
         ending_version: int | None = None,
-        starting_timestamp_ms: int | None = None,
-        ending_timestamp_ms: int | None = None,
+        starting_timestamp_ms: Instant | None = None,
+        ending_timestamp_ms: Instant | None = None,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
     ) -> pa.RecordBatchReader:
@@ -345,8 +325,9 @@ class DeltaTable:
         Args:
             starting_version: the first version; not looked at when there is a starting time.
             ending_version: the last version; None is the one that the handle shows.
-            starting_timestamp_ms: epoch milliseconds; the first version committed then or later.
-            ending_timestamp_ms: epoch milliseconds; the last version committed then or before.
+            starting_timestamp_ms: epoch milliseconds, or a `datetime` with a zone; the first version
+                committed then or later.
+            ending_timestamp_ms: as that; the last version committed then or before.
             columns: which, in this order; all when None.
             predicate: on the table's columns and those three.
 
@@ -356,17 +337,18 @@ class DeltaTable:
             VersionNotFoundError: a version is not, or no longer, in the log.
         """
         last = self._snapshot
-        if ending_timestamp_ms is not None:
-            last = Snapshot.load(self._store, timestamp_ms=ending_timestamp_ms, clock=self._clock)
+        ending_ms, starting_ms = epoch_ms(ending_timestamp_ms), epoch_ms(starting_timestamp_ms, up=True)
+        if ending_ms is not None:
+            last = Snapshot.load(self._store, timestamp_ms=ending_ms, clock=self._clock)
         elif ending_version is not None and ending_version != last.version:
             last = Snapshot.load(self._store, version=ending_version, clock=self._clock)
         first = starting_version
-        if starting_timestamp_ms is not None:
-            first = first_version_since(self._store, starting_timestamp_ms)
+        if starting_ms is not None:
+            first = first_version_since(self._store, starting_ms)
         scan = ChangeDataScan(
             last,
             starting_version=first,
-            columns=columns,
+            columns=name_list(columns),
             predicate=predicate,
             allowed_roots=self._allowed_roots,
         )
@@ -385,11 +367,13 @@ class DeltaTable:
         Raises:
             TableChangedError: a commit changed or removed rows, so appended rows are not the whole story.
             VersionNotFoundError: a commit in between is no longer in the log.
+            ConfigurationError: the version already seen is below -1 or after the one that is open.
         """
+        at_least(-1, since_version, what="version already seen", fix="Pass -1 to read from the first.")
         return appended_batches(
             self._snapshot,
             since_version=since_version,
-            columns=columns,
+            columns=name_list(columns),
             filters=filters,
             allowed_roots=self._allowed_roots,
         )
@@ -410,18 +394,21 @@ class DeltaTable:
         self,
         target: int | None = None,
         *,
-        timestamp_ms: int | None = None,
+        timestamp_ms: Instant | None = None,
         ignore_missing_files: bool = False,
         dry_run: bool = False,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> RestorePlan:
         """Make the table what it was at a version or time, as a new version.
 
+        Applies at once, unlike `vacuum` and the command line: look at the plan of `dry_run=True` first.
+
         Args:
             target: the version to bring back.
-            timestamp_ms: or the time, in epoch milliseconds, whose version to bring back.
+            timestamp_ms: or the time, in epoch milliseconds or as a `datetime` with a zone, whose version
+                to bring back.
             ignore_missing_files: go on without files that the store no longer has; their rows are lost.
-            dry_run: only say what would change.
+            dry_run: only say what would change; nothing is written.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
@@ -431,6 +418,8 @@ class DeltaTable:
             MissingDataFileError: data files of that version are gone.
             RestoreError: not exactly one of version and time.
         """
+        require_commit_properties(commit_properties)
+        timestamp_ms = epoch_ms(timestamp_ms)
         self.update_incremental()
         plan = plan_restore(self._snapshot, version=target, timestamp_ms=timestamp_ms, clock=self._clock)
         if not dry_run:
@@ -472,6 +461,7 @@ class DeltaTable:
         Raises:
             RetentionTooShortError: the retention could take files that readers or writers need.
         """
+        require_commit_properties(commit_properties)
         self.update_incremental()
         plan = plan_vacuum(
             self._snapshot,

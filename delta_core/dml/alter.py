@@ -35,7 +35,11 @@ from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    require_commit_properties,
+)
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
@@ -63,6 +67,7 @@ def create_table(
         SchemaError: the schema is not valid.
         UnsupportedTableFeatureError: a property asks for an unsupported feature.
     """
+    require_commit_properties(properties)
     if Snapshot.exists(store):
         applied = None if properties.txn is None else _applied(Snapshot.load(store), properties=properties)
         if applied is None:
@@ -211,6 +216,7 @@ def _applied(
     snapshot: Snapshot, *, properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES, **ignored: Any
 ) -> AlreadyApplied | None:
     """What a repeated call comes to: what it would be refused for is its own earlier change."""
+    require_commit_properties(properties)
     found = already_applied(snapshot, properties.txn)
     if found is None:
         return None
@@ -227,6 +233,7 @@ def _change(
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed:
+    require_commit_properties(properties)
     refuse_unsupported_definition(metadata)
     schema = schema_from_json(metadata.schema_string)
     protocol = protocol_for(schema, metadata.configuration, current=snapshot.protocol)

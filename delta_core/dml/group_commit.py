@@ -26,18 +26,27 @@ from delta_core.data.parquet_writer import Compression, write_data_files
 from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
-from delta_core.dml.write import HANDLE_MAX_AGE_MS
-from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, StorageError
+from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
+from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    IdempotencyKey,
+    idempotency_key,
+    require_commit_properties,
+)
 from delta_core.transaction.commit_result import (
     AlreadyApplied,
     Committed,
     Conflict,
     Rejected,
+    Unknown,
     raise_for_result,
+    unknown_outcome,
 )
 from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import num_records
@@ -69,7 +78,7 @@ class GroupCommit:
 
     def __init__(
         self,
-        table_uri: str | os.PathLike[str],
+        table_or_uri: str | os.PathLike[str] | TableHandle,
         *,
         storage_options: Mapping[str, str] | None = None,
         max_appends: int = 1000,
@@ -81,8 +90,9 @@ class GroupCommit:
         """Open the table, which must exist.
 
         Args:
-            table_uri: where.
-            storage_options: for the store.
+            table_or_uri: where; of an open `DeltaTable` its store and options are used. The handle itself
+                stays at its version: it belongs to its own thread.
+            storage_options: for the store; not with an open table.
             max_appends: of one commit.
             max_bytes: of rows in memory that wait; `append` waits while there are more, but not when an
                 append's own callback makes it.
@@ -93,13 +103,15 @@ class GroupCommit:
         Raises:
             TableNotFoundError: there is no table.
             UnsupportedTableFeatureError: the table needs a feature that is not written.
-            ConfigurationError: the properties have a key, or a limit is not above zero.
+            ConfigurationError: the properties have a key, a limit is not above zero, or there are storage
+                options for a table that is open.
         """
+        require_commit_properties(commit_properties)
         if commit_properties.txn is not None:
             raise ConfigurationError("A group has no key of its own.", fix="Pass txn to append.")
         if max_appends < 1 or max_bytes < 1:
             raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
-        self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
+        self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
         self._snapshot.require_writable()
@@ -114,12 +126,12 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="deltaward-group-commit", daemon=True)
         self._thread.start()
 
-    def append(self, data: ArrowData, *, txn: SetTransaction | None = None) -> Future[Committed]:
+    def append(self, data: ArrowData, *, txn: IdempotencyKey | None = None) -> Future[Committed]:
         """Hand rows over; returns at once unless too many wait.
 
         Args:
             data: as for `write_deltalake`; a reader is read whole.
-            txn: the append's idempotency key.
+            txn: the append's idempotency key, `(app_id, version)`.
 
         Returns:
             The commit that has the rows, `AlreadyApplied` if the key was in the table before, or the error
@@ -128,10 +140,10 @@ class GroupCommit:
         Raises:
             ConfigurationError: the group is closed, the key is none, or the data has no Arrow interface.
         """
-        CommitProperties(txn=txn)  # refuses what is no key
+        key = None if txn is None else idempotency_key(txn)
         rows = as_rows(data)
         table = rows if isinstance(rows, pa.Table) else rows.read_all()
-        append = _Append(rows=table, txn=txn, outcome=Future())
+        append = _Append(rows=table, txn=key, outcome=Future())
         with self._changed:
             # Callbacks run on the group's thread: it would wait for itself.
             if threading.current_thread() is not self._thread:
@@ -218,11 +230,15 @@ class GroupCommit:
             except DeltaError:
                 raise
             except Exception as error:
-                raise CommitStateUnknownError(
-                    f"Whether the commit {transaction.txn_id} landed cannot be told.",
+                _tell_unknown(
+                    group,
+                    problem=f"Whether the commit {transaction.txn_id} landed cannot be told.",
                     cause=f"{type(error).__name__}: {error}",
-                    fix="Look for this transaction id in the log before appending the rows again.",
-                ) from error
+                    txn_id=transaction.txn_id,
+                    version=None,
+                    source=error,
+                )
+                return
             if isinstance(result, Committed):
                 # First of all: what follows may fail, and the commit stands.
                 for append in group:
@@ -230,6 +246,17 @@ class GroupCommit:
                 self._follow(result)
                 return
             discard_files(self._store, adds, result)
+            if isinstance(result, Unknown):
+                self._known_at_ms = 0
+                _tell_unknown(
+                    group,
+                    problem=result.error.problem,
+                    cause=result.error.cause,
+                    txn_id=result.txn_id,
+                    version=result.version,
+                    source=result.error,
+                )
+                return
             if not isinstance(result, Conflict):
                 # The next group looks anew; a failure to look now would hide what became of this one.
                 self._known_at_ms = 0
@@ -284,6 +311,7 @@ class GroupCommit:
             data_schema=from_arrow(rows.schema),
             definition=TableDefinition(),
             now_ms=self._clock.now_ms(),
+            may_merge=False,
         )
         return checked_rows(
             rows,
@@ -360,6 +388,14 @@ class GroupCommit:
         return transaction
 
 
+def _store_of(
+    table_or_uri: str | os.PathLike[str] | TableHandle, options: Mapping[str, str] | None, clock: Clock
+) -> LogStore:
+    if isinstance(table_or_uri, str | os.PathLike):
+        return open_store(table_or_uri, storage_options=options, clock=clock)
+    return open_handle(table_or_uri, options).store
+
+
 def _tell(append: _Append, news: Committed | BaseException) -> None:
     """Hand over what became of an append, whatever its callbacks make of it: the others must be told, too."""
     try:
@@ -369,6 +405,24 @@ def _tell(append: _Append, news: Committed | BaseException) -> None:
             append.outcome.set_result(news)
     except BaseException:
         _log.exception("a callback of an append failed")
+
+
+def _tell_unknown(
+    group: Sequence[_Append],
+    *,
+    problem: str,
+    cause: str,
+    txn_id: str,
+    version: int | None,
+    source: BaseException,
+) -> None:
+    """Each is told what it can do: one with a key is simply appended again."""
+    for append in group:
+        error = unknown_outcome(
+            problem, cause=cause, txn_id=txn_id, version=version, has_key=append.txn is not None
+        )
+        error.__cause__ = source
+        _tell(append, error)
 
 
 def _fail(group: Sequence[_Append], error: BaseException) -> None:

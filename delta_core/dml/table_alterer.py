@@ -51,8 +51,9 @@ class TableAlterer:
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Take table properties back to their defaults."""
-        return self._adopt(alter.unset_properties(self._current(), keys, properties=commit_properties))
+        """Take table properties back to their defaults; a text is one key."""
+        names = [keys] if isinstance(keys, str) else keys
+        return self._adopt(alter.unset_properties(self._current(), names, properties=commit_properties))
 
     def set_name(
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES

@@ -16,7 +16,7 @@ from delta_core.dml.protocol_choice import (
     refuse_protocol_properties,
     refuse_unsupported_definition,
 )
-from delta_core.errors import ConfigurationError, SchemaMismatchError
+from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.enforcement import schema_problems
 from delta_core.schema.evolution import merge_schemas, require_writable_void, validate_schema
@@ -73,6 +73,7 @@ def plan_table_change(
     data_schema: StructType,
     definition: TableDefinition,
     now_ms: int,
+    may_merge: bool = True,
 ) -> TableChange:
     """Decide what becomes of the table's definition.
 
@@ -81,6 +82,7 @@ def plan_table_change(
         data_schema: the schema of the rows to be written.
         definition: the caller's wishes.
         now_ms: creation time of a new table.
+        may_merge: whether the caller has a `schema_mode` at all; else no error advises it.
 
     Raises:
         SchemaMismatchError: the data does not fit, or `partition_by` is not the table's.
@@ -106,9 +108,23 @@ def plan_table_change(
         raise SchemaMismatchError(
             "The data does not fit the table's schema: " + "; ".join(problems) + ".",
             cause=f"The table has the columns {', '.join(f'{f.name} {f.data_type}' for f in schema)}.",
-            fix="Cast, rename or drop these columns, or allow the schema to change (schema_mode='merge').",
+            fix=_mending(schema, data_schema, may_merge=may_merge),
         )
     return _changed(snapshot, schema, tuple(snapshot.partition_columns))
+
+
+def _mending(schema: StructType, data_schema: StructType, *, may_merge: bool) -> str:
+    """What to do about data that does not fit: a merge where that alone would do, as for new columns."""
+    try:
+        merged = merge_schemas(schema, data_schema)
+        merge_is_enough = not schema_problems(merged, to_arrow(data_schema))
+    except SchemaError:
+        merge_is_enough = False
+    if not merge_is_enough:
+        return "Cast the columns to the table's types, and rename, add or drop those that it has otherwise."
+    if may_merge:
+        return "Rename or drop these columns, or add them to the table with schema_mode='merge'."
+    return "Rename or drop these columns, or add them to the table first with DeltaTable.alter.add_columns."
 
 
 def canonical_partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
-from delta_core.actions import AddFile, SetTransaction
+from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.parquet_writer import Compression, write_data_files
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
@@ -18,7 +18,13 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    IdempotencyKey,
+    idempotency_key,
+    require_commit_properties,
+)
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
@@ -73,7 +79,7 @@ def write_deltalake(
     target_file_size: int | None = None,
     max_rows_per_file: int | None = None,
     compression: Compression = "snappy",
-    txn: SetTransaction | None = None,
+    txn: IdempotencyKey | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed | None:
@@ -100,7 +106,8 @@ def write_deltalake(
         target_file_size: bytes at which a data file is closed; the table's target when None.
         max_rows_per_file: rows at which a data file is closed.
         compression: of the data files.
-        txn: idempotency key; the same as `commit_properties.txn`.
+        txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. A key whose
+            application has this version or a later one in the table is already applied.
         observer: sees the phases of the commit.
         clock: where time comes from.
 
@@ -229,17 +236,30 @@ def _open(
     if isinstance(table_or_uri, str | os.PathLike):
         store = open_store(table_or_uri, storage_options=storage_options, clock=clock)
         return None, store, _latest(store, clock), known_at_ms
-    if storage_options:
-        raise ConfigurationError(
-            "Storage options cannot be changed on an open table.", fix="Pass the URI, or leave them out."
-        )
-    handle = table_or_uri
+    handle = open_handle(table_or_uri, storage_options)
     # An append does not depend on the rows that the table has, so it can start from what the handle
     # shows; whatever replaces rows should replace those of today.
     # A clock that was set back says nothing of how old that is.
     if mode != "append" or not 0 <= known_at_ms - handle.known_at_ms <= HANDLE_MAX_AGE_MS:
         handle.update_incremental()
     return handle, handle.store, handle.snapshot, handle.known_at_ms
+
+
+def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -> TableHandle:
+    """The open table.
+
+    Raises:
+        ConfigurationError: it is none, or there are storage options, which its store has already.
+    """
+    if not hasattr(table, "update_incremental"):
+        raise ConfigurationError(
+            f"A {type(table).__name__} is no table.", fix="Pass a path, a URI or an open DeltaTable."
+        )
+    if storage_options:
+        raise ConfigurationError(
+            "Storage options cannot be changed on an open table.", fix="Pass the URI, or leave them out."
+        )
+    return table
 
 
 def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
@@ -255,8 +275,12 @@ def _commit_mode(mode: WriteMode, predicate: str | None) -> CommitMode:
     return CommitMode.OVERWRITE if predicate is None else CommitMode.REPLACE_WHERE
 
 
-def _with_key(properties: CommitProperties, txn: SetTransaction | None) -> CommitProperties:
-    if txn is None or txn == properties.txn:
+def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> CommitProperties:
+    require_commit_properties(properties)
+    if txn is None:
+        return properties
+    txn = idempotency_key(txn)
+    if txn == properties.txn:
         return properties
     if properties.txn is not None:
         raise ConfigurationError(

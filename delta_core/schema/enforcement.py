@@ -64,7 +64,7 @@ def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence
         raise SchemaMismatchError(
             "The data does not fit the table's schema: " + "; ".join(problems),
             cause=f"The table has the columns {_describe(table_schema)}",
-            fix="Cast, rename or drop these columns, or allow the schema to change (schema_mode='merge')",
+            fix="Cast, rename, add or drop these columns, so that they are the table's",
         )
     positions = {name.casefold(): index for index, name in enumerate(data.schema.names)}
     partitions = {name.casefold() for name in partition_columns}

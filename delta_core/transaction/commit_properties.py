@@ -9,8 +9,11 @@ from delta_core.actions.set_transaction import SetTransaction
 from delta_core.actions.validation import CHECKS, InvalidAction
 from delta_core.errors import ConfigurationError
 
+IdempotencyKey = SetTransaction | tuple[str, int]
+"""An application's id and its version, as an action or as a pair."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CommitProperties:
     """Provenance, idempotency and limits of one commit.
 
@@ -18,36 +21,82 @@ class CommitProperties:
         user_metadata: free text stored in `commitInfo.userMetadata`; orchestrated jobs put JSON there.
         user_name: who; the operating system's user when None.
         engine_info: which program; `deltaward/<version>` when None.
-        txn: idempotency key. When the table already has this application id at this version or a
-            later one, the commit is a no-op that reports `AlreadyApplied`.
+        txn: idempotency key, given as `SetTransaction` or as a pair `(app_id, version)`. When the table
+            already has this application id at this version or a later one, the commit is a no-op that
+            reports `AlreadyApplied`: versions of one application only go up, and a lower one counts as
+            applied too.
         max_attempts: how many times another writer may win before the commit is given up.
         deadline_seconds: how long the commit may take in all.
     """
 
-    user_metadata: str | None = None
-    user_name: str | None = None
-    engine_info: str | None = None
-    txn: SetTransaction | None = None
-    max_attempts: int = 50
-    deadline_seconds: float = 600.0
+    user_metadata: str | None
+    user_name: str | None
+    engine_info: str | None
+    txn: SetTransaction | None
+    max_attempts: int
+    deadline_seconds: float
 
-    def __post_init__(self) -> None:
-        """Refuse a key that no table could hold. Raises ConfigurationError."""
-        if self.txn is not None and not isinstance(self.txn, SetTransaction):
-            raise ConfigurationError(
-                f"{self.txn!r} is no idempotency key.",
-                cause=f"It is of type {type(self.txn).__name__}.",
-                fix="Pass SetTransaction(app_id='job', version=9) from delta_core.actions.",
-            )
-        if self.txn is not None:
-            try:
-                CHECKS["txn"](action_to_json(self.txn)["txn"])
-            except InvalidAction as error:
-                raise ConfigurationError(
-                    f"{self.txn!r} is no idempotency key.",
-                    cause=str(error),
-                    fix="An app_id is a text, a version a whole number of 64 bits.",
-                ) from None
+    def __init__(
+        self,
+        *,
+        user_metadata: str | None = None,
+        user_name: str | None = None,
+        engine_info: str | None = None,
+        txn: IdempotencyKey | None = None,
+        max_attempts: int = 50,
+        deadline_seconds: float = 600.0,
+    ) -> None:
+        """Take a key in either form. Raises ConfigurationError for one that no table could hold."""
+        values = {
+            "user_metadata": user_metadata,
+            "user_name": user_name,
+            "engine_info": engine_info,
+            "txn": None if txn is None else idempotency_key(txn),
+            "max_attempts": max_attempts,
+            "deadline_seconds": deadline_seconds,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+def idempotency_key(key: IdempotencyKey) -> SetTransaction:
+    """The key as an action.
+
+    Raises:
+        ConfigurationError: no table could hold it.
+    """
+    given = key
+    if isinstance(key, tuple) and len(key) == 2:
+        key = SetTransaction(app_id=key[0], version=key[1])
+    if not isinstance(key, SetTransaction):
+        raise ConfigurationError(
+            f"{given!r} is no idempotency key.",
+            cause=f"It is of type {type(given).__name__}.",
+            fix="Pass a pair such as ('job', 9), or SetTransaction(app_id='job', version=9).",
+        )
+    try:
+        CHECKS["txn"](action_to_json(key)["txn"])
+    except InvalidAction as error:
+        raise ConfigurationError(
+            f"{given!r} is no idempotency key.",
+            cause=str(error),
+            fix="An app_id is a text, a version a whole number of 64 bits.",
+        ) from None
+    return key
+
+
+def require_commit_properties(value: object) -> None:
+    """Refuse what is no `CommitProperties`, such as a mapping.
+
+    Raises:
+        ConfigurationError: it is of another type.
+    """
+    if not isinstance(value, CommitProperties):
+        raise ConfigurationError(
+            f"A {type(value).__name__} is given as commit_properties.",
+            cause="What is said of a commit is a delta_core.CommitProperties.",
+            fix="Pass CommitProperties(user_metadata='...', txn=('job', 9)), or leave it out.",
+        )
 
 
 DEFAULT_COMMIT_PROPERTIES = CommitProperties()

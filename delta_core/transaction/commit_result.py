@@ -114,6 +114,29 @@ class Unknown:
 CommitResult = Committed | AlreadyApplied | Conflict | Rejected | Unknown
 
 
+def unknown_outcome(
+    problem: str, *, cause: str, txn_id: str, version: int | None, has_key: bool
+) -> CommitStateUnknownError:
+    """The error of a commit of which nobody can tell whether it landed.
+
+    Args:
+        problem: what is not known.
+        cause: why.
+        txn_id: the commit's.
+        version: that it would be; None when that is not known either.
+        has_key: whether it carries an idempotency key, so that it may simply be made again.
+    """
+    advice = (
+        f"Run it again with the same idempotency key: if txnId {txn_id} landed, that changes nothing; "
+        if has_key
+        else f"Look for txnId {txn_id} in the table's history before running it again "
+        '(docs/writing.md, "When the outcome is unknown"); '
+    )
+    return CommitStateUnknownError(
+        problem, cause=cause, fix=advice + "its data files were kept.", txn_id=txn_id, version=version
+    )
+
+
 def raise_for_result(result: CommitResult) -> Committed:
     """The result when it is a success (`AlreadyApplied` included), else its error.
 

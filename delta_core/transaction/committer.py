@@ -25,7 +25,6 @@ from delta_core.actions.json_codec import decode_commit
 from delta_core.clock import Clock
 from delta_core.errors import (
     CommitRejectedError,
-    CommitStateUnknownError,
     ConcurrentWriteError,
     CorruptLogError,
     DeltaError,
@@ -58,6 +57,7 @@ from delta_core.transaction.commit_result import (
     Conflict,
     Rejected,
     Unknown,
+    unknown_outcome,
 )
 from delta_core.transaction.observer import CommitPhase, TransactionObserver
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
@@ -80,6 +80,7 @@ class CommitRequest:
         read_version: the version that the transaction read; -1 for a table to be created.
         render: the commit's bytes for a version; called once for each version tried.
         examine: judges a commit that won; None means that this one may follow it.
+        has_key: whether the commit carries an idempotency key; only its errors' advice depends on it.
     """
 
     txn_id: str
@@ -88,6 +89,7 @@ class CommitRequest:
     examine: Callable[[WinningCommit], Conflict | AlreadyApplied | None]
     max_attempts: int
     deadline_seconds: float
+    has_key: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,7 @@ class Committer:
             if found is None:
                 return None
             if found == data:
-                return self._landed(version, data, recovered=True)
+                return self._recovered(version, data)
             try:
                 actions = decode_commit(found, path=commit_path(version))
             except CorruptLogError as error:
@@ -221,7 +223,7 @@ class Committer:
             else:
                 info = next((a for a in actions if isinstance(a, CommitInfo)), None)
                 if info is not None and info.txn_id == self.request.txn_id:
-                    return self._landed(version, data, recovered=True)
+                    return self._recovered(version, data)
                 if actions:
                     stale = self._stale()
                     if stale is not None:
@@ -266,6 +268,15 @@ class Committer:
                 self.clock.sleep(pauses.next_seconds())
         raise AssertionError("unreachable: the last try returns or raises")
 
+    def _recovered(self, version: int, data: bytes) -> CommitResult:
+        try:
+            # What can be read may still be in a cache alone, of which the flush has failed.
+            with _typed():
+                self.store.persist([commit_path(version)])
+        except StorageError as error:
+            return self._unknown(version, f"It is there, and perhaps not durable: {error.problem}")
+        return self._landed(version, data, recovered=True)
+
     def _put(self, version: int, data: bytes) -> None:
         with _typed():
             self.store.put_if_absent(commit_path(version), data)
@@ -298,13 +309,15 @@ class Committer:
         self.tail.append(CommitData(version=version, path=commit_path(version), data=data))
 
     def _unknown(self, version: int, cause: str) -> Unknown:
-        error = CommitStateUnknownError(
+        txn_id = self.request.txn_id
+        error = unknown_outcome(
             f"It is not known whether version {version} was committed.",
             cause=cause,
-            fix=f"Look for txnId {self.request.txn_id} in the table's history before running the job again; "
-            "its data files were kept.",
+            txn_id=txn_id,
+            version=version,
+            has_key=self.request.has_key,
         )
-        return Unknown(version=version, txn_id=self.request.txn_id, error=error, attempts=self._attempts)
+        return Unknown(version=version, txn_id=txn_id, error=error, attempts=self._attempts)
 
     def _unreadable(self, version: int, cause: str) -> Conflict:
         error = ConcurrentWriteError(

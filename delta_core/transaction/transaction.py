@@ -265,6 +265,7 @@ class Transaction:
                 examine=lambda winner: self._examine(staged, winner),
                 max_attempts=self.properties.max_attempts,
                 deadline_seconds=self.properties.deadline_seconds,
+                has_key=self.properties.txn is not None,
             ),
             guard=StaleWriterGuard(
                 store=self.store,

@@ -1,0 +1,56 @@
+"""What callers of an open table may write for a time, for names and for a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from delta_core.errors import ConfigurationError
+from delta_core.snapshot.commit_time import whole_number
+
+Instant = int | datetime
+"""A time: milliseconds since 1970 (UTC), or a `datetime` with its zone."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
+    """The time in milliseconds since 1970 (UTC); None stays None.
+
+    Args:
+        when: a whole number is taken as it is.
+        up: whether a `datetime` between two milliseconds is the later one: where a range begins.
+
+    Raises:
+        ConfigurationError: a `datetime` without a zone, or what is no time.
+    """
+    if isinstance(when, datetime):
+        since_epoch = None if when.utcoffset() is None else when - _EPOCH
+        if since_epoch is None:
+            raise ConfigurationError(
+                f"The time {when.isoformat()} has no zone.",
+                cause="The same text is another instant in every zone, and the log has instants.",
+                fix="Pass one with a zone, such as datetime(2026, 1, 31, tzinfo=UTC).",
+            )
+        millisecond = timedelta(milliseconds=1)
+        return -(-since_epoch // millisecond) if up else since_epoch // millisecond
+    return whole_number(
+        when, what="timestamp_ms", fix="Pass whole milliseconds since 1970 (UTC), or a datetime with a zone."
+    )
+
+
+def name_list(names: Sequence[str] | None) -> Sequence[str] | None:
+    """The names; a text is one name, never its letters."""
+    return [names] if isinstance(names, str) else names
+
+
+def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:
+    """The value; None stays None.
+
+    Raises:
+        ConfigurationError: it is below the lowest, or no whole number.
+    """
+    number = whole_number(value, what=what, fix=fix)
+    if number is not None and number < lowest:
+        raise ConfigurationError(f"The {what} cannot be {number}.", cause=f"It is below {lowest}.", fix=fix)
+    return number

@@ -1,0 +1,29 @@
+"""What a table is, in one mapping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_core.snapshot.snapshot import Snapshot
+
+
+def table_detail(snapshot: Snapshot) -> dict[str, Any]:
+    """What the table is, JSON-serialisable; counts live files and bytes."""
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    return {
+        "uri": snapshot.store.uri,
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "version": snapshot.version,
+        "last_modified_ms": snapshot.timestamp_ms,
+        "created_time_ms": metadata.created_time_ms,
+        "partition_columns": list(snapshot.partition_columns),
+        "num_files": snapshot.files.num_files,
+        "size_bytes": snapshot.files.total_bytes,
+        "configuration": dict(metadata.configuration),
+        "min_reader_version": protocol.min_reader_version,
+        "min_writer_version": protocol.min_writer_version,
+        "reader_features": sorted(protocol.reader_features or ()),
+        "writer_features": sorted(protocol.writer_features or ()),
+    }
