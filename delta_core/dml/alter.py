@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions import Action, Metadata
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.protocol_choice import (
     CONSTRAINT_PREFIX,
@@ -127,13 +128,15 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
     """Set table properties.
 
     Raises:
-        InvalidTablePropertyError: a value that the property cannot take, or a protocol version.
+        InvalidTablePropertyError: an unknown property, a value that it cannot take, or a protocol version.
         ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
     """
     _refuse_constraints(properties)
     refuse_protocol_properties(properties)
     metadata = _configured(snapshot, {**snapshot.metadata.configuration, **properties})
+    refuse_unsupported_definition(metadata)
+    refuse_unknown_properties(set(properties) - set(snapshot.metadata.configuration))
     return _change(snapshot, metadata, "SET TBLPROPERTIES", {"properties": dict(properties)}, **options)
 
 

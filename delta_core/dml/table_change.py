@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
+from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.dml.protocol_choice import (
     protocol_for,
     refuse_protocol_properties,
@@ -89,6 +90,7 @@ def plan_table_change(
         SchemaEvolutionError: a merge would need a type change that loses values.
         SchemaError: the resulting schema is not valid.
         ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
+        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take.
     """
     if definition.merge_schema and definition.overwrite_schema:
         raise ConfigurationError(
@@ -149,6 +151,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
         created_time_ms=now_ms,
     )
     refuse_unsupported_definition(metadata)
+    refuse_unknown_properties(configuration)
     return TableChange(
         schema=data_schema,
         partition_columns=partition_columns,

@@ -55,9 +55,12 @@ def test_a_pair_is_a_key_wherever_one_is_taken(table: Path) -> None:
         table, rows(1), mode="append", txn=("load", 3), commit_properties=CommitProperties(txn=key)
     )
     lower = write_deltalake(table, rows(2), mode="append", txn=("load", 2))
-    assert first is not None and not first.already_applied
-    assert again is not None and again.already_applied
-    assert lower is not None and lower.already_applied
+    assert first is not None
+    assert not first.already_applied
+    assert again is not None
+    assert again.already_applied
+    assert lower is not None
+    assert lower.already_applied
     with GroupCommit(table) as group:
         assert group.append(rows(1), txn=("load", 3)).result(20).already_applied
         assert not group.append(rows(4), txn=("load", 4)).result(20).already_applied
@@ -90,7 +93,8 @@ def test_an_unknown_outcome_names_the_commit(table: Path, monkeypatch: pytest.Mo
         write_deltalake(table, rows(1), mode="append", commit_properties=properties)
     error = caught.value
     assert error.version == 1
-    assert error.txn_id and f"Look for txnId {error.txn_id}" in error.fix
+    assert error.txn_id
+    assert f"Look for txnId {error.txn_id}" in error.fix
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is CommitStateUnknownError
     assert (copy.txn_id, copy.version, str(copy)) == (error.txn_id, 1, str(error))
@@ -104,7 +108,8 @@ def test_with_a_key_the_advice_is_to_run_it_again(table: Path, monkeypatch: pyte
         write_deltalake(table, rows(1), mode="append", commit_properties=properties)
     faulty.puts = []
     done = write_deltalake(table, rows(1), mode="append", commit_properties=properties)
-    assert done is not None and done.version == 1
+    assert done is not None
+    assert done.version == 1
 
 
 def test_in_a_group_each_append_is_told_what_it_can_do(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,4 +149,5 @@ def test_a_merge_is_advised_where_it_alone_would_do(table: Path) -> None:
     with GroupCommit(table) as group:
         error = group.append(extra).exception(20)
     assert isinstance(error, SchemaMismatchError)
-    assert "schema_mode" not in error.fix and "alter.add_columns" in error.fix
+    assert "schema_mode" not in error.fix
+    assert "alter.add_columns" in error.fix

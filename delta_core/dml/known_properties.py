@@ -1,0 +1,68 @@
+"""Table properties that a caller may set.
+
+A name that nobody knows would do nothing, so it is refused, as delta-spark does. What a table has already stays, whoever set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from delta_core.errors import InvalidTablePropertyError
+from delta_core.table_features.table_properties import ALL_PROPERTIES
+
+_RESERVED = "delta."
+_OPEN_ENDED = ("delta.constraints.", "delta.feature.")
+"""Names end in ones of the user's own; both have checks of theirs."""
+
+OF_OTHER_WRITERS = frozenset(
+    {
+        "delta.autoOptimize",
+        "delta.autoOptimize.autoCompact",
+        "delta.autoOptimize.optimizeWrite",
+        "delta.checkpointRetentionDuration",
+        "delta.compatibility.symlinkFormatManifest.enabled",
+        "delta.dataSkippingStringPrefixLength",
+        "delta.dropFeatureTruncateHistory.retentionDuration",
+        "delta.enableChangeDataCapture",
+        "delta.enableFullRetentionRollback",
+        "delta.enableIcebergCompatV1",
+        "delta.enableIcebergCompatV2",
+        "delta.enableIcebergCompatV3",
+        "delta.enableMaterializePartitionColumnsFeature",
+        "delta.enableVariantShredding",
+        "delta.parquet.compression.codec",
+        "delta.parquet.format.version",
+        "delta.sampleRetentionDuration",
+        "delta.tuneFileSizesForRewrites",
+        "delta.universalFormat.enabledFormats",
+    }
+)
+"""Properties that other engines act on; stored as they are. Those that need a table feature are refused by
+its name before."""
+
+_SPELLINGS = {name.lower(): name for name in {*(item.key for item in ALL_PROPERTIES), *OF_OTHER_WRITERS}}
+
+
+def refuse_unknown_properties(keys: Iterable[str]) -> None:
+    """Refuse names below `delta.` that no engine knows, and those that are spelled otherwise.
+
+    Raises:
+        InvalidTablePropertyError: names them, and what may have been meant.
+    """
+    unknown = [
+        key
+        for key in sorted(keys)
+        if key.lower().startswith(_RESERVED)
+        and not key.lower().startswith(_OPEN_ENDED)
+        and _SPELLINGS.get(key.lower()) != key
+    ]
+    if not unknown:
+        return
+    near = {_SPELLINGS[name] for key in unknown for name in get_close_matches(key.lower(), _SPELLINGS, n=1)}
+    raise InvalidTablePropertyError(
+        f"There is no table property {', '.join(unknown)}.",
+        cause="Names that begin with delta. are the protocol's and its engines'; others would do nothing.",
+        fix=(f"Did you mean {', '.join(sorted(near))}? " if near else "")
+        + "A property of your own has a name without that beginning.",
+    )

@@ -1,0 +1,70 @@
+"""Names of table properties: a misspelled one would be stored and do nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.dml.known_properties import OF_OTHER_WRITERS
+from delta_core.errors import InvalidTablePropertyError, UnsupportedTableFeatureError
+from delta_core.table_features.table_properties import ALL_PROPERTIES
+
+ROWS = pa.table({"id": [1]})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("delta.appendonly", "Did you mean delta.appendOnly?"),
+        ("DELTA.appendOnly", "Did you mean delta.appendOnly?"),
+        ("delta.logRetention", "Did you mean delta.logRetentionDuration?"),
+        ("delta.wholly.else", "A property of your own"),
+    ],
+)
+def test_an_unknown_name_is_refused(tmp_path: Path, given: str, meant: str) -> None:
+    table = tmp_path / "table"
+    write_deltalake(table, ROWS)
+    for change in (
+        lambda: write_deltalake(tmp_path / "new", ROWS, configuration={given: "true"}),
+        lambda: DeltaTable.create(tmp_path / "new", ROWS.schema, configuration={given: "true"}),
+        lambda: DeltaTable(table).alter.set_properties({given: "true"}),
+    ):
+        with pytest.raises(InvalidTablePropertyError, match=given) as caught:
+            change()
+        assert caught.value.fix.startswith(meant)
+    assert not DeltaTable.is_deltatable(tmp_path / "new")
+    assert DeltaTable(table).version() == 0
+
+
+def test_names_of_other_engines_and_of_users_are_kept(tmp_path: Path) -> None:
+    given = {"delta.autoOptimize.autoCompact": "true", "owner": "ann", "deltaward.team": "x"}
+    write_deltalake(tmp_path, ROWS, configuration=given)
+    DeltaTable(tmp_path).alter.set_properties({"delta.tuneFileSizesForRewrites": "true"})
+    kept = DeltaTable(tmp_path).metadata().configuration
+    assert kept == {**given, "delta.tuneFileSizesForRewrites": "true"}
+    assert OF_OTHER_WRITERS.isdisjoint(item.key for item in ALL_PROPERTIES)
+
+
+def test_one_that_needs_a_feature_is_refused_by_the_feature(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    with pytest.raises(UnsupportedTableFeatureError, match="icebergCompatV2"):
+        DeltaTable(tmp_path).alter.set_properties({"delta.enableIcebergCompatV2": "true"})
+
+
+def test_what_the_table_has_already_may_stay_and_change(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"]["delta.fromTheFuture"] = "1"
+    log.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+    DeltaTable(tmp_path).alter.set_properties({"owner": "ann"})
+    DeltaTable(tmp_path).alter.set_properties({"delta.fromTheFuture": "2"})
+    assert DeltaTable(tmp_path).metadata().configuration == {"owner": "ann", "delta.fromTheFuture": "2"}
+    write_deltalake(tmp_path, ROWS, mode="append")
+    DeltaTable(tmp_path).alter.unset_properties(["delta.fromTheFuture"])
