@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore
 
 from delta_core.clock import Clock
-from delta_core.errors import InvalidUriError
+from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
@@ -22,6 +23,9 @@ AZURE_OPTIONS = frozenset(
 """What the client takes."""
 
 _ENDPOINTS = ("storage_endpoint", "endpoint")
+
+_NO_ACCOUNT = "Account must be specified"
+"""What the client says; which variables it reads is its own."""
 
 _ALIASES = {
     "access_key": "account_key",
@@ -39,7 +43,7 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
 
     Raises:
         InvalidUriError: no container, or one where only a container is expected.
-        ConfigurationError: an option that is not allowed.
+        ConfigurationError: an option that is not allowed, or nothing names an account.
     """
     root = parse_remote_uri(uri)
     container, account = _container_and_account(root)
@@ -52,7 +56,17 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
 
     def build(client: ClientOptions, retry: ClientOptions) -> AzureStore:
         typed: Any = config
-        return AzureStore(container, config=typed, client_options=client, retry_config=retry)
+        try:
+            return AzureStore(container, config=typed, client_options=client, retry_config=retry)
+        except BaseError as error:
+            if _NO_ACCOUNT not in str(error):
+                raise
+        raise ConfigurationError(
+            f"No account is named for the container {container!r}.",
+            cause="An az: URI names the container alone.",
+            fix="Pass account_name, or set AZURE_STORAGE_ACCOUNT_NAME; or write the URI as "
+            "abfss://container@account.dfs.core.windows.net/path.",
+        )
 
     endpoint, emulator = config.get("endpoint"), _emulator()
     if endpoint:
@@ -69,6 +83,7 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
         bucket=container,
         endpoint_name="endpoint",
         endpoint=str(endpoint) if endpoint else None,
+        plain_http="endpoint" not in config,
     )
     return ObjectLogStore(root, clients, clock=clock)
 

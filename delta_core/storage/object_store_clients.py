@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from obstore.exceptions import BaseError
 
@@ -37,7 +38,13 @@ _SHORTEST_SECRET = 4
 
 
 def client_pair(
-    build: Build, options: StoreOptions, *, bucket: str, endpoint_name: str, endpoint: str | None
+    build: Build,
+    options: StoreOptions,
+    *,
+    bucket: str,
+    endpoint_name: str,
+    endpoint: str | None,
+    plain_http: bool = False,
 ) -> Clients:
     """A client that tries again and one that does not.
 
@@ -47,26 +54,40 @@ def client_pair(
         bucket: or container.
         endpoint_name: the option's name, for messages.
         endpoint: an address other than the service's own; None means that preconditions are proved.
+        plain_http: whether the client goes there without TLS of its own accord.
 
     Raises:
-        ConfigurationError: the endpoint is no address of a service, or the client refuses the options.
+        ConfigurationError: the endpoint is no address of a service, or is one without TLS on another machine
+            and `allow_http` is not set, or the client refuses the options.
     """
     client: dict[str, Any] = {"timeout": "60s", "connect_timeout": "10s", **options.client}
     if endpoint is not None:
         require_service_address(endpoint_name, endpoint)
         if is_loopback(endpoint):
             client.setdefault("allow_http", True)
+        elif not plain_http and client.get("allow_http") is not True:
+            _require_tls(endpoint)
     try:
         patient, single = build(client, _PATIENT), build(client, _SINGLE)
     except (BaseError, ValueError, TypeError) as error:
         raise ConfigurationError(
             f"The store of bucket {bucket!r} cannot be opened with these options.",
             cause=redacted(_without_values(str(error), options)),
-            fix="Check the options; the allowed ones are in docs/stores.md.",
+            fix="Check the options against those that docs/stores.md lists for the store.",
         ) from None
     return Clients(
         patient=patient, single=single, proved=endpoint is None, place=f"{endpoint or ''} {bucket}"
     )
+
+
+def _require_tls(endpoint: str) -> None:
+    # The client would say no more than "builder error", and that with the first request.
+    if urlsplit(endpoint).scheme.lower() == "http":
+        raise ConfigurationError(
+            "Plain HTTP to another machine needs allow_http=true.",
+            cause="Without TLS, whoever is on the way can read and change what is sent.",
+            fix="Write https:// in the endpoint, or pass the storage option allow_http=true.",
+        )
 
 
 def _without_values(text: str, options: StoreOptions) -> str:

@@ -32,11 +32,17 @@ _ANSWER = re.compile(r"<Code>([^<]{1,100})</Code>\s*(?:<Message>([^<]{1,400}))?"
 _BODY = re.compile(r"(status code: \d{3}(?: [a-z' -]{1,40})?): .*", re.IGNORECASE | re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s{0,9}:\s{0,9}"([^"\\]{1,400})')
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
+# Where clouds hand out credentials: Amazon's machines, containers and pods, Google's, Azure's.
+_METADATA_SERVICE = re.compile(
+    r"\bperforming [A-Z]{3,7} http://(?:169\.254\.\d{1,3}\.\d{1,3}|\[fd00:ec2::\w{1,4}\]|metadata(?:\.google\.internal)?)[:/]"
+)
 _MAX_CHARACTERS = 600
 
 
 def read_error(error: Exception, path: str, *, verb: str) -> StorageError:
     """For a request that changes nothing."""
+    if _without_credentials(error):
+        return _no_credentials(error, path, verb)
     if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
         return ObjectNotFoundError(
             f"{path!r} does not exist.", fix="Check the path, or open the table again."
@@ -62,12 +68,11 @@ def create_error(error: Exception, path: str) -> StorageError:
     """For a create-only write: its outcome is known only where the store said so."""
     if isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError):
         return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+    definite = _is_definite(_status_of(error))
+    if definite and _without_credentials(error):
+        return _no_credentials(error, path, "create")
     if _is_denied(error):
         return _denied(error, path, "create")
-    status = _status_of(error)
-    definite = status is not None and (
-        (400 <= status < 500 and status not in _NOT_NOW) or status == _NOT_IMPLEMENTED
-    )
     # Amazon answers 400 to a body that came too slowly; the next attempt may be quicker.
     definite = definite and "RequestTimeout" not in str(error)
     if definite or isinstance(
@@ -100,6 +105,29 @@ def redacted(text: str) -> str:
 def _is_denied(error: Exception) -> bool:
     return isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or (
         _status_of(error) in (401, 403)
+    )
+
+
+def _is_definite(status: int | None) -> bool:
+    return status is not None and (
+        (400 <= status < 500 and status not in _NOT_NOW) or status == _NOT_IMPLEMENTED
+    )
+
+
+def _without_credentials(error: Exception) -> bool:
+    """Whether what failed is the client's own request for credentials, the last place where it looks."""
+    # What a server answers comes after the first dash; paths have no blanks.
+    return _METADATA_SERVICE.search(str(error).partition(" - ")[0]) is not None
+
+
+def _no_credentials(error: Exception, path: str, verb: str) -> StorageError:
+    """A service that says that it has none will say so again; one that does not answer may be busy."""
+    kind = StorePermissionError if _is_definite(_status_of(error)) else StorageError
+    return kind(
+        f"Could not {verb} {path!r}: no credentials were found.",
+        cause="There is no option, no environment variable, and this machine's metadata service gave none "
+        f"({redacted(str(error)).rpartition(' - ')[2]})",
+        fix="Pass credentials as storage options or in the environment; docs/stores.md lists both.",
     )
 
 

@@ -81,3 +81,57 @@ def test_of_an_answer_in_xml_the_code_and_the_message_are_left() -> None:
 
 def test_a_long_message_is_cut() -> None:
     assert len(redacted("x" * 10_000)) < 700
+
+
+def unfurnished(url: str, said: str) -> exceptions.GenericError:
+    """As the client words it when it finds no credentials anywhere."""
+    return exceptions.GenericError(
+        f"Generic S3 error: Error performing token request: Error performing PUT {url} in 8.7ms - {said}\n\n"
+        "Debug source:\nGeneric { body: Some(...) }"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/api/token",
+        "http://169.254.169.254/metadata/identity/oauth2/token?resource=https%3A%2F%2Fstorage.azure.com",
+        "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token",
+        "http://metadata/computeMetadata/v1/instance/service-accounts/default/token",
+        "http://169.254.170.2/v2/credentials/1",
+        "http://[fd00:ec2::23]/v1/credentials",
+    ],
+)
+def test_that_there_are_no_credentials_is_said(url: str) -> None:
+    for status in ("403 Forbidden", "404 Not Found", "401 Unauthorized"):
+        error = unfurnished(url, f"Server returned non-2xx status code: {status}: denied destination")
+        for found in (
+            read_error(error, "_delta_log", verb="list"),
+            write_error(error, "x"),
+            create_error(error, "x"),
+        ):
+            assert type(found) is StorePermissionError
+            assert found.problem.endswith("no credentials were found.")
+            assert "no environment variable, and this machine's metadata service gave none" in found.cause
+            assert status in found.cause
+            assert "169.254" not in str(found)
+
+
+def test_a_metadata_service_that_does_not_answer_may_do_so_later() -> None:
+    for said in (
+        "HTTP error: error sending request",
+        "Server returned non-2xx status code: 503 Service Unavailable",
+    ):
+        error = unfurnished("http://169.254.169.254/latest/api/token", said)
+        found = read_error(error, "_delta_log", verb="list")
+        assert (type(found), found.retryable) == (StorageError, True)
+        assert found.problem.endswith("no credentials were found.")
+        assert type(create_error(error, "x")) is AmbiguousWriteError
+
+
+def test_a_server_s_answer_does_not_pass_for_missing_credentials() -> None:
+    said = "Error performing GET http://169.254.169.254/latest/api/token in 1ms - 403 Forbidden"
+    error = exceptions.GenericError(
+        f"Generic S3 error: Error performing GET https://h/b/k in 1ms - Server returned error: {said}"
+    )
+    assert "no credentials" not in str(read_error(error, "p", verb="read"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from delta_core.errors import ConfigurationError, InvalidUriError
@@ -122,3 +124,40 @@ def test_opening_makes_no_request_and_shows_no_key() -> None:
     )
     assert store.uri == "s3://bucket/t"
     assert SECRET not in repr(store)
+
+
+@pytest.mark.parametrize(
+    ("uri", "options"),
+    [
+        ("s3://bucket/t", {"endpoint": "http://storage.example.com:9000"}),
+        ("s3://bucket/t", {"endpoint": "HTTP://storage.example.com:9000", "allow_http": "false"}),
+        ("gs://bucket/t", {"base_url": "http://storage.example.com:9000"}),
+        ("az://container/t", {"account_name": "a", "endpoint": "http://storage.example.com:9000/a"}),
+    ],
+)
+def test_plain_http_to_another_machine_is_refused_at_once(
+    uri: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_USE_EMULATOR", raising=False)
+    with pytest.raises(ConfigurationError, match="another machine needs allow_http=true"):
+        open_store(uri, storage_options=options)
+    open_store(uri, storage_options={**options, "allow_http": "true"})
+    open_store(
+        uri, storage_options={name: text.lower().replace("http:", "https:") for name, text in options.items()}
+    )
+
+
+def test_azure_s_emulator_may_be_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+    monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", "http://azurite.example.com:10000")
+    open_store("az://container/t")
+
+
+def test_an_azure_uri_without_an_account_says_where_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AZURE_"):
+            monkeypatch.delenv(name)
+    with pytest.raises(ConfigurationError, match="Pass account_name, or set AZURE_STORAGE_ACCOUNT_NAME"):
+        open_store("az://container/t")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    open_store("az://container/t")
