@@ -27,12 +27,13 @@ _ENDPOINTS = ("storage_endpoint", "endpoint")
 _NO_ACCOUNT = "Account must be specified"
 """What the client says; which variables it reads is its own."""
 
-_ALIASES = {
+AZURE_ALIASES = {
     "access_key": "account_key",
     "sas_token": "sas_key",
     "bearer_token": "token",
     "endpoint_url": "endpoint",
 }
+"""Other names of it."""
 
 
 def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
@@ -48,7 +49,7 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
     root = parse_remote_uri(uri)
     container, account = _container_and_account(root)
     checked = checked_options(
-        options, prefixes=("azure_storage_", "azure_"), allowed=AZURE_OPTIONS, aliases=_ALIASES
+        options, prefixes=("azure_storage_", "azure_"), allowed=AZURE_OPTIONS, aliases=AZURE_ALIASES
     )
     config: dict[str, Any] = {**checked.service}
     if account is not None:

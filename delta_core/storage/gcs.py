@@ -23,7 +23,8 @@ GCS_OPTIONS = frozenset(
 )
 """What the client takes."""
 
-_ALIASES = {"service_account_path": "service_account", "endpoint": "base_url", "endpoint_url": "base_url"}
+GCS_ALIASES = {"service_account_path": "service_account", "endpoint": "base_url", "endpoint_url": "base_url"}
+"""Other names of it."""
 
 
 def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
@@ -36,7 +37,7 @@ def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogSto
         ConfigurationError: an option that is not allowed.
     """
     root = parse_remote_uri(uri)
-    checked = checked_options(options, prefixes=("google_", "gcs_"), allowed=GCS_OPTIONS, aliases=_ALIASES)
+    checked = checked_options(options, prefixes=("google_", "gcs_"), allowed=GCS_OPTIONS, aliases=GCS_ALIASES)
 
     config: Any = {**checked.service}
     base_url = config.get("base_url") or environment_value("GOOGLE_", ["base_url"]) or _of_account(checked)

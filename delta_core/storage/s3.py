@@ -25,10 +25,11 @@ S3_OPTIONS = frozenset(
 )
 """What the S3 client takes; how it creates only if absent is not among them."""
 
-_ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"} | {
+S3_ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"} | {
     "token": "session_token",
     "s3_allow_http": "allow_http",
 }
+"""Other names of them."""
 
 _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
 
@@ -56,7 +57,7 @@ def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset())
         options,
         prefixes=("aws_", "s3_", "delta_"),
         allowed=S3_OPTIONS,
-        aliases=_ALIASES,
+        aliases=S3_ALIASES,
         own=OWN_OPTIONS | own,
     )
 
@@ -115,4 +116,11 @@ def _profile_credentials(options: StoreOptions) -> Any:
             f"The AWS profile {profile!r} cannot be read.",
             cause=type(error).__name__,
             fix="Check its name, and the shared configuration.",
+        ) from None
+    except ValueError:
+        # All that the provider refuses; its words name its own code.
+        raise ConfigurationError(
+            f"The AWS profile {profile!r} has no credentials.",
+            cause="Neither the shared configuration nor this machine gives any for it.",
+            fix="Put keys or a role into the profile, or pass the credentials as options.",
         ) from None

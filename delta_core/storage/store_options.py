@@ -87,7 +87,7 @@ def checked_options(
             raise ConfigurationError(
                 f"The storage option {given!r} is not known.",
                 cause=f"Known are: {known}.",
-                fix="Leave it out.",
+                fix="Leave it out; docs/stores.md says what each of the others is.",
             )
         if not isinstance(value, str):
             raise ConfigurationError(f"The storage option {given!r} is no text.", fix="Pass texts.")

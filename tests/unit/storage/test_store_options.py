@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +146,18 @@ def test_plain_http_to_another_machine_is_refused_at_once(
     open_store(
         uri, storage_options={name: text.lower().replace("http:", "https:") for name, text in options.items()}
     )
+
+
+def test_a_profile_without_credentials_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    (tmp_path / "config").write_text("[profile bare]\nregion = eu-central-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(ConfigurationError, match="profile 'bare' has no credentials"):
+        open_store("s3://bucket/t", storage_options={"profile": "bare"})
 
 
 def test_azure_s_emulator_may_be_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

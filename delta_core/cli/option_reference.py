@@ -1,0 +1,218 @@
+"""The storage options in docs/stores.md, made from what the stores allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from delta_core.storage.azure import AZURE_ALIASES, AZURE_OPTIONS
+from delta_core.storage.dynamodb_options import DYNAMODB_OPTIONS
+from delta_core.storage.gcs import GCS_ALIASES, GCS_OPTIONS
+from delta_core.storage.s3 import OWN_OPTIONS, S3_ALIASES, S3_OPTIONS
+from delta_core.storage.store_options import CLIENT_OPTIONS
+from delta_core.storage.webhdfs_address import WEBHDFS_OPTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The options of one store.
+
+    Attributes:
+        title: of the section.
+        text: what is said of them all.
+        names: as the store allows them.
+        aliases: other names of them.
+        meanings: of each name.
+        examples: a URI and the least options that reach it, by what they reach.
+    """
+
+    title: str
+    text: str
+    names: frozenset[str]
+    meanings: Mapping[str, str]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
+
+
+_LONGEST_LINE: Final = 110
+_KEYS: Final = {"AWS_ACCESS_KEY_ID": "...", "AWS_SECRET_ACCESS_KEY": "..."}
+
+SECTIONS: Final = (
+    Section(
+        title="Amazon S3, MinIO and other compatible servers",
+        text="With or without the prefix `AWS_`.",
+        names=S3_OPTIONS | OWN_OPTIONS,
+        aliases=S3_ALIASES,
+        meanings={
+            "access_key_id": "key, with `secret_access_key`",
+            "secret_access_key": "its secret",
+            "session_token": "of temporary keys",
+            "profile": "profile of the shared AWS configuration, read through boto3",
+            "region": "region; `us-east-1` without one",
+            "endpoint": "address of the server, when it is not Amazon's",
+            "virtual_hosted_style_request": "flag: the bucket stands in the host's name",
+            "skip_signature": "flag: public data, no credentials",
+            "unsigned_payload": "flag: the signature leaves out the body",
+            "checksum_algorithm": "of what is written: `sha256`",
+            "server_side_encryption": "`AES256`, `aws:kms`, `aws:kms:dsse` or `sse-c`",
+            "sse_kms_key_id": "key of `aws:kms`",
+            "sse_bucket_key_enabled": "flag: the bucket's key for `aws:kms`",
+            "sse_customer_key_base64": "key of `sse-c`",
+            "request_payer": "flag: the requester pays",
+            "s3_express": "flag: a directory bucket",
+            "disable_tagging": "flag: objects get no tags",
+            "role_arn": "role to assume with a web identity",
+            "role_session_name": "name of its session",
+            "web_identity_token_file": "file with the web identity",
+            "sts_endpoint": "address that is asked for the role",
+            "container_credentials_relative_uri": "where a container finds its credentials",
+            "container_credentials_full_uri": "the same, with the host",
+            "container_authorization_token_file": "file with what is shown there",
+            "imdsv1_fallback": "flag: also ask the first kind of a machine's metadata service",
+        },
+        examples={
+            "S3, keys": ("s3://bucket/table", {**_KEYS, "AWS_REGION": "eu-central-1"}),
+            "S3, a profile": ("s3://bucket/table", {"AWS_PROFILE": "default", "AWS_REGION": "eu-central-1"}),
+            "MinIO": (
+                "s3://bucket/table",
+                {**_KEYS, "AWS_ENDPOINT_URL": "http://minio:9000", "AWS_ALLOW_HTTP": "true"},
+            ),
+        },
+    ),
+    Section(
+        title="DynamoDB, beside those of S3",
+        text="With or without the prefix `AWS_`. With it, each but the last may be a variable of the environment.",
+        names=DYNAMODB_OPTIONS,
+        meanings={
+            "s3_locking_provider": "`dynamodb` or `none`",
+            "dynamo_table_name": "table; `delta_log` without one; with the prefix it is `DELTA_DYNAMO_TABLE_NAME`",
+            "endpoint_url_dynamodb": "address of the server, when it is not Amazon's",
+            "region_dynamodb": "region, when it is not that of S3",
+            "access_key_id_dynamodb": "key, when it is not that of S3",
+            "secret_access_key_dynamodb": "its secret",
+            "session_token_dynamodb": "of temporary keys",
+            "dynamodb_scheme": "`s3`, `s3a` or `s3n`: how other writers of the table name it",
+        },
+        examples={
+            "S3 with DynamoDB": (
+                "s3://bucket/table",
+                {
+                    **_KEYS,
+                    "AWS_REGION": "eu-central-1",
+                    "AWS_S3_LOCKING_PROVIDER": "dynamodb",
+                    "DELTA_DYNAMO_TABLE_NAME": "delta_log",
+                },
+            )
+        },
+    ),
+    Section(
+        title="Google Cloud Storage",
+        text="With or without the prefix `GOOGLE_`.",
+        names=GCS_OPTIONS,
+        aliases=GCS_ALIASES,
+        meanings={
+            "service_account": "path of a service account's key file",
+            "service_account_key": "content of such a file",
+            "application_credentials": "path of a file with application default credentials",
+            "bearer_token": "token as it is sent",
+            "base_url": "address of the server, when it is not Google's",
+            "skip_signature": "flag: public data, no credentials",
+        },
+        examples={"Google": ("gs://bucket/table", {"GOOGLE_SERVICE_ACCOUNT": "/secrets/key.json"})},
+    ),
+    Section(
+        title="Azure Blob Storage and Data Lake Storage",
+        text="With or without the prefix `AZURE_STORAGE_` or `AZURE_`.",
+        names=AZURE_OPTIONS,
+        aliases=AZURE_ALIASES,
+        meanings={
+            "account_name": "account; an `abfss:` URI names it itself",
+            "account_key": "its key",
+            "sas_key": "shared access signature, instead of a key",
+            "token": "token as it is sent",
+            "tenant_id": "tenant of `client_id`",
+            "client_id": "of an application, or of a managed identity",
+            "client_secret": "its secret",
+            "authority_host": "who is asked for tokens, in clouds of their own",
+            "federated_token_file": "file with a workload's identity",
+            "msi_endpoint": "who is asked for a managed identity's tokens",
+            "msi_resource_id": "managed identity by its resource",
+            "object_id": "managed identity by its object",
+            "use_azure_cli": "flag: tokens of the `az` program",
+            "endpoint": "address of the server, when it is not Azure's",
+            "use_fabric_endpoint": "flag: OneLake's address",
+            "skip_signature": "flag: public data, no credentials",
+            "disable_tagging": "flag: objects get no tags",
+        },
+        examples={
+            "Azure, a key": (
+                "az://container/table",
+                {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_ACCOUNT_KEY": "a2V5"},
+            ),
+            "Azure, an application": (
+                "abfss://container@account.dfs.core.windows.net/table",
+                {"AZURE_TENANT_ID": "...", "AZURE_CLIENT_ID": "...", "AZURE_CLIENT_SECRET": "..."},
+            ),
+        },
+    ),
+    Section(
+        title="HTTP client of S3, Google and Azure",
+        text="Durations are written as `30s` or `2m`.",
+        names=CLIENT_OPTIONS,
+        meanings={
+            "allow_http": "flag: a server on another machine may be asked without TLS",
+            "timeout": "of a request; `60s` without one",
+            "connect_timeout": "of connecting; `10s` without one",
+            "proxy_url": "proxy to go through",
+            "root_certificate": "PEM text of a further certificate to trust",
+            "user_agent": "what the client calls itself",
+        },
+    ),
+    Section(
+        title="HDFS",
+        text="Exactly as written here; there are no others.",
+        names=frozenset(WEBHDFS_OPTIONS),
+        meanings={
+            "webhdfs_endpoint": "addresses of the NameNodes' HTTP, with commas between them",
+            "user": "user of simple authentication",
+            "delegation_token": "stands for a Kerberos login",
+            "timeout_seconds": "of each step of a request; 60 without one",
+        },
+        examples={"HDFS": ("hdfs://namenode/table", {"user": "etl"})},
+    ),
+)
+
+
+def option_tables() -> str:
+    """Every store's options as Markdown, and the least that reaches each.
+
+    Raises:
+        KeyError: an option that is allowed has no meaning here.
+    """
+    return "\n".join(line for section in SECTIONS for line in _section(section))
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield from (f"### {section.title}", "", section.text, "")
+    yield from ("| option | also | what |", "| --- | --- | --- |")
+    # In the order in which they are explained; one that is not explained is an error.
+    order = {name: number for number, name in enumerate(section.meanings)}
+    for name in sorted(section.names, key=lambda name: order[name]):
+        also = sorted(alias for alias, meant in section.aliases.items() if meant == name)
+        yield f"| `{name}` | {', '.join(f'`{alias}`' for alias in also) or '-'} | {section.meanings[name]} |"
+    yield ""
+    if section.examples:
+        yield "```python"
+        for what, (uri, options) in section.examples.items():
+            yield f"# {what}"
+            pairs = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in options.items()]
+            line = f'DeltaTable("{uri}", storage_options={{{", ".join(pairs)}}})'
+            if len(line) <= _LONGEST_LINE:
+                yield line
+            else:
+                yield from (f'DeltaTable(\n    "{uri}",', "    storage_options={")
+                yield from (f"        {pair}," for pair in pairs)
+                yield from ("    },", ")")
+        yield from ("```", "")
