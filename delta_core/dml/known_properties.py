@@ -1,6 +1,7 @@
 """Table properties that a caller may set.
 
-A name that nobody knows would do nothing, so it is refused, as delta-spark does. What a table has already stays, whoever set it.
+A name that nobody knows would do nothing, so it is refused, as delta-spark does. What a table has already
+stays, whoever set it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ parameters, or functions beyond the allow-list. The text is data of the user's, 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, cast
@@ -16,7 +15,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
     And,
     Arithmetic,
@@ -37,6 +35,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
 from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
+from delta_core.expressions.refusals import fail, reason, refuse, refuse_named, shown
 from delta_core.expressions.sql_functions import (
     CAST_NAMES,
     EXTRACTED_PARTS,
@@ -104,13 +103,19 @@ def parse(text: str) -> Expression:
         ExpressionError: see `parse_predicate`.
     """
     if len(text) > MAX_TEXT_LENGTH:
-        _fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
+        fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
     try:
         check_nesting(text)
         statements = sqlglot.parse(text, dialect=PlainCalls)
+        if not any(statement is not None for statement in statements):
+            fail(
+                "The condition is empty",
+                "Its text holds nothing, or only blanks and comments",
+                "Write a condition such as x > 1, or leave it out for all rows",
+            )
         if len(statements) != 1 or statements[0] is None:
-            _fail(
-                f"{_shown(text)} is not one condition",
+            fail(
+                f"{shown(text)} is not one condition",
                 f"It holds {len([s for s in statements if s is not None])} statements",
                 "Write a single condition, without semicolons",
             )
@@ -119,19 +124,19 @@ def parse(text: str) -> Expression:
             raise RecursionError
         return found
     except UnicodeEncodeError as error:
-        _fail(
-            f"{_shown(text)} holds half of a character",
+        fail(
+            f"{shown(text)} holds half of a character",
             str(error),
             "Write the character whole, or leave it out",
         )
     except SqlglotError as error:
-        _fail(
-            f"{_shown(text)} is not valid Spark SQL",
-            _reason(error),
+        fail(
+            f"{shown(text)} is not valid Spark SQL",
+            reason(error),
             "Correct the syntax; strings go in single quotes, names in backticks",
         )
     except RecursionError:
-        _fail(
+        fail(
             "The expression is nested too deeply",
             f"At most {MAX_NESTING} parentheses, or {MAX_LEVELS} operators in a row, are read",
             "Use IN lists, fewer parentheses or shorter sums",
@@ -154,7 +159,7 @@ def _convert(node: exp.Expression) -> Expression:
         return Arithmetic(_ARITHMETIC[kind], _convert(node.this), _convert(node.expression))
     if kind in _CALLS:
         return _call(node, _CALLS[kind])
-    _refuse(node)
+    refuse(node)
 
 
 def _flatten(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
@@ -178,14 +183,14 @@ def _column(node: exp.Expression) -> Expression:
         parts.append(_identifier(current.expression))
         current = current.this
     if not isinstance(current, exp.Column):
-        _refuse(node)
+        refuse(node)
     names = [_identifier(part) for part in current.parts]
     return Column((*names, *reversed(parts)))
 
 
 def _identifier(node: Any) -> str:
     if not isinstance(node, exp.Identifier):
-        _refuse(node)
+        refuse(node)
     return str(node.this)
 
 
@@ -201,7 +206,7 @@ def _number(text: str) -> int | float | Decimal:
         # Integers beyond 64 bits are decimals, as in Spark.
         return Decimal(text) if "." in text or abs(int(text)) >= 2**63 else int(text)
     except (ValueError, InvalidOperation):
-        _fail(f"{text} is not a number", "Digits, one point and an exponent are known", "Correct it")
+        fail(f"{text} is not a number", "Digits, one point and an exponent are known", "Correct it")
 
 
 def _neg(node: exp.Expression) -> Expression:
@@ -219,7 +224,7 @@ def _is(node: exp.Expression) -> Expression:
             return IsNull(operand)
         case exp.Boolean() as boolean:
             return Comparison(ComparisonOperator.EQ_NULL_SAFE, operand, Literal(bool(boolean.this)))
-    _refuse(node)
+    refuse(node)
 
 
 def _between(node: exp.Expression) -> Expression:
@@ -252,9 +257,9 @@ def _like(node: exp.Expression) -> Expression:
         combined: Expression = Or(likes) if isinstance(pattern, exp.Any) else And(likes)
         return combined if len(likes) > 1 else likes[0]
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
-        _fail(
+        fail(
             "LIKE needs a constant pattern",
-            f"{_shown(pattern.sql('spark'))} is none",
+            f"{shown(pattern.sql('spark'))} is none",
             "Write the pattern as a string",
         )
     operand, text = _convert(node.this), str(pattern.this)
@@ -269,7 +274,7 @@ def _escape(node: exp.Expression) -> Expression:
     negated = isinstance(inner, Not)
     like = inner.operand if isinstance(inner, Not) else inner
     if not (isinstance(like, Like) and isinstance(escape, exp.Literal) and len(str(escape.this)) == 1):
-        _refuse(node)
+        refuse(node)
     mark = str(escape.this)
     pattern = like.pattern
     if mark != "\\":
@@ -282,7 +287,7 @@ def _escape(node: exp.Expression) -> Expression:
 
 def _cast(node: exp.Expression) -> Expression:
     if node.args.get("safe"):
-        _fail(
+        fail(
             "TRY_CAST is not supported in predicates",
             "It turns what cannot be cast into null, where CAST fails",
             "Use CAST, or filter such rows out first",
@@ -311,14 +316,14 @@ def _call(node: exp.Expression, name: str) -> Expression:
         if key in _HARMLESS or value in (None, [], False):
             continue
         if key not in ("this", "expression", "expressions", "start", "length"):
-            _refuse(node)
+            refuse(node)
         arguments.extend(value if isinstance(value, list) else [value])
     return Call(name, tuple(_convert(argument) for argument in arguments))
 
 
 def _side_by_side(_: exp.Expression) -> NoReturn:
     # Calls of concat stay calls (`PlainCalls`), so nothing else comes as this node.
-    _fail(
+    fail(
         "Two string constants stand side by side",
         "'it''s' means different strings in different versions of Spark",
         r"Escape the quote with a backslash: 'it\'s'",
@@ -330,6 +335,7 @@ def _coalesce(node: exp.Expression) -> Expression:
 
 
 def _anonymous(node: exp.Expression) -> Expression:
+    refuse_named(cast(exp.Anonymous, node))
     name = str(node.this).lower()
     arguments = tuple(_convert(argument) for argument in node.expressions)
     match name, arguments:
@@ -354,7 +360,7 @@ def _extract(node: exp.Expression) -> Expression:
 def _part_of(part: str, operand: Expression) -> Expression:
     name = EXTRACTED_PARTS.get(part.upper())
     if name is None:
-        _fail(
+        fail(
             f"{part} cannot be extracted from a time",
             f"Known are {', '.join(sorted(EXTRACTED_PARTS))}",
             "Use one of these",
@@ -374,8 +380,8 @@ def _sum(node: exp.Expression) -> Expression:
 
 def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
     if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
-        _fail(
-            f"{_shown(interval.sql('spark'))} is not added to a constant",
+        fail(
+            f"{shown(interval.sql('spark'))} is not added to a constant",
             "Intervals move constants that are dates or timestamps",
             "Move the constant on the other side of the comparison, or use date_add(column, days)",
         )
@@ -388,8 +394,8 @@ def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
         count = int(str(written.this))
         moved = move(start.value, sign * count, str(interval.args["unit"].this).upper().removesuffix("S"))
     except (ValueError, OverflowError, AttributeError, KeyError):
-        _fail(
-            f"{_shown(interval.sql('spark'))} is not understood here",
+        fail(
+            f"{shown(interval.sql('spark'))} is not understood here",
             "An interval is one whole number of one unit, from microseconds to years",
             "Write several intervals one after the other",
         )
@@ -405,7 +411,7 @@ def _hex(node: exp.Expression) -> Expression:
     try:
         return Literal(bytes.fromhex(str(node.this)))
     except ValueError:
-        _fail(f"X'{node.this}' is not hexadecimal", "It needs pairs of 0-9 and A-F", "Correct it")
+        fail(f"X'{node.this}' is not hexadecimal", "It needs pairs of 0-9 and A-F", "Correct it")
 
 
 def _not_distinct(node: exp.Expression) -> Expression:
@@ -450,31 +456,4 @@ _CONVERTERS: dict[type[exp.Expression], Callable[[Any], Expression]] = {
 def _only(node: exp.Expression, *keys: str) -> None:
     for key, value in node.args.items():
         if key not in keys and key not in _HARMLESS and value not in (None, [], False):
-            _refuse(node)
-
-
-def _refuse(node: Any) -> NoReturn:
-    shown = node.sql("spark") if isinstance(node, exp.Expression) else str(node)
-    _fail(
-        f"{_shown(shown)} is not allowed in an expression",
-        f"{type(node).__name__} is not among what is understood: columns, constants, comparisons, AND, OR, "
-        "NOT, IN, LIKE, BETWEEN, IS NULL, arithmetic, CAST and a few functions",
-        "Rewrite the condition with these",
-    )
-
-
-def _reason(error: SqlglotError) -> str:
-    details = getattr(error, "errors", None)
-    if details:
-        first = details[0]
-        description = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", str(first.get("description", "syntax error")))
-        return f"{description} at column {first.get('col', '?')}"
-    return str(error).split("\n", 1)[0][:200] or "syntax error"
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:117]}..."
-
-
-def _fail(problem: str, cause: str, fix: str) -> NoReturn:
-    raise ExpressionError(problem, cause=cause, fix=fix)
+            refuse(node)

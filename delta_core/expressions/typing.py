@@ -313,7 +313,7 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
         _fail(
             f"The function {expression.name} is not known",
             f"Known are coalesce, {', '.join(sorted(FUNCTIONS))}",
-            "Use one of these, or compute the column before writing",
+            "Use one of these, or compute the column before writing; docs/predicates.md says what they take",
         )
     count = len(resolved)
     if count < function.min_arguments or (function.max_arguments or count) < count:
