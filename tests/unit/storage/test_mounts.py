@@ -25,7 +25,7 @@ not a line
     ("path", "kind"),
     [
         ("/", "ext4"),
-        ("/home/x", "ext4"),
+        ("/srv/x", "ext4"),
         ("/mnt", "nfs4"),
         ("/mnt/tables/t", "nfs4"),
         ("/mnt/local disk/t", "xfs"),
