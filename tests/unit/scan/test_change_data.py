@@ -200,7 +200,7 @@ def test_versions_without_change_data_are_refused(log: LogBuilder) -> None:
     log.commit(metadata())
     log.commit(add("b.parquet"))
     log.commit(metadata(enabled=False))
-    with pytest.raises(TableChangedError, match="changes of version 0"):
+    with pytest.raises(TableChangedError, match=r"changes of version 0.*DeltaTable\.appended_batches"):
         changes(log, 0)
     assert len(changes(log, 1, 2)) == 2
     assert len(changes(log, 2, 2)) == 2
