@@ -1,6 +1,7 @@
 """The program `deltaward`.
 
-Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told.
+Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told;
+4 a store could not be checked.
 """
 
 from __future__ import annotations

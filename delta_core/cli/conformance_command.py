@@ -8,14 +8,21 @@ from typing import Annotated
 
 import typer
 
-from delta_core.cli.console import FAILED, print_json, print_line, print_note
+from delta_core.cli.console import FAILED, NOT_CHECKED, print_json, print_line, print_note
+from delta_core.cli.files import require_writable, write_atomically
 from delta_core.cli.options import AsJson, OptionFile, Quiet, storage_options
 from delta_core.conformance.check import CheckResult, Status
 from delta_core.conformance.report import ConformanceReport, clean_up_lines
 from delta_core.conformance.suite import DEFAULT_WRITERS, MAX_SECONDS, MOST_WRITERS, certify
 from delta_core.errors import ConfigurationError
 
-_WORDS = {Status.PASSED: "ok", Status.FAILED: "FAILED", Status.LIMITED: "limited", Status.NOT_RUN: "not run"}
+_WORDS = {
+    Status.PASSED: "ok",
+    Status.FAILED: "FAILED",
+    Status.LIMITED: "limited",
+    Status.NO_ACCESS: "NO ACCESS",
+    Status.NOT_RUN: "not run",
+}
 
 
 def store_conformance(
@@ -35,12 +42,15 @@ def store_conformance(
 ) -> None:
     """Check that a store is safe for concurrent writers. The exit code is 1 when it is not.
 
+    It is 4 when the store could not be checked: it was not reached, or refused what every check needs.
     It writes below a fresh prefix of its own under URL, deletes that at the end, and touches nothing else.
     """
     if report is not None and report.suffix not in (".md", ".json"):
         raise ConfigurationError(
             "The report can be written as Markdown or as JSON.", fix="Name a file that ends in .md or .json."
         )
+    if report is not None:
+        require_writable(report)
     found = certify(
         url,
         storage_options(url, options),
@@ -48,21 +58,21 @@ def store_conformance(
         max_seconds=max_seconds,
         on_result=(lambda result: None) if quiet else _progress,
     )
-    if report is not None:
-        text = (
-            json.dumps(found.to_json(), indent=2) + "\n" if report.suffix == ".json" else found.to_markdown()
-        )
-        report.write_text(text, encoding="utf-8")
     if as_json:
         print_json(found.to_json())
     else:
         _print(found)
+    if report is not None:
+        text = (
+            json.dumps(found.to_json(), indent=2) + "\n" if report.suffix == ".json" else found.to_markdown()
+        )
+        write_atomically(report, text)
     if not found.certified:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FAILED if found.checked else NOT_CHECKED)
 
 
 def _progress(result: CheckResult) -> None:
-    print_note(f"{_WORDS[result.status]:>8}  {result.title}: {result.detail or result.problem}")
+    print_note(f"{_WORDS[result.status]:>9}  {result.title}: {result.detail or result.problem}")
 
 
 def _print(report: ConformanceReport) -> None:

@@ -23,8 +23,9 @@ from delta_core.errors import (
 )
 from delta_core.jobs.job_result import JobStatus
 
-SUCCESS, FAILED, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
-"""Exit codes. `UNKNOWN`: whether a commit landed could not be told; look before running again."""
+SUCCESS, FAILED, BAD_INPUT, UNKNOWN, NOT_CHECKED = 0, 1, 2, 3, 4
+"""Exit codes. `UNKNOWN`: whether a commit landed could not be told; look before running again.
+`NOT_CHECKED`: a store could not be checked, so nothing is known of it."""
 
 _UNPIPED_WIDTH = 160
 _BAD_INPUT_CODES = frozenset(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from delta_core.cli.console import BAD_INPUT, exit_code, print_error, print_note
+from delta_core.cli.console import BAD_INPUT, FAILED, exit_code, print_error, print_note
+from delta_core.cli.files import require_writable, write_atomically
 from delta_core.cli.options import Apply, AsJson, OptionFile, Quiet, Uri, storage_options
 from delta_core.cli.progress_bar import progress_sink
 from delta_core.cli.render import render_result
@@ -218,6 +217,8 @@ def run(
         print_error(str(error))
         raise typer.Exit(BAD_INPUT) from error
     reached_by = storage_options(job.table.uri, options)
+    if result is not None:
+        require_writable(result)
     with progress_sink(quiet=quiet or events) as bar:
         sink = TeeSink([bar, JsonLinesSink(typer.get_text_stream("stderr"))]) if events else bar
         outcome = run_job(job, JobContext(progress=sink, storage_options=reached_by))
@@ -225,24 +226,16 @@ def run(
     if result is None:
         typer.echo(text)
     else:
-        write_atomically(result, text + "\n")
+        try:
+            write_atomically(result, text + "\n")
+        except ConfigurationError as error:
+            # The job is done, and what it did must not be lost, nor its outcome hidden.
+            typer.echo(text)
+            print_error(str(error))
+            _report_error(outcome)
+            raise typer.Exit(_code(outcome) or FAILED) from error
     _report_error(outcome)
     raise typer.Exit(_code(outcome))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that whoever waits for it sees all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _run(kind: str, table: str, params: Mapping[str, Any], options: Path | None, *, quiet: bool) -> JobResult:

@@ -83,11 +83,12 @@ SECTIONS: Final = (
     ),
     Section(
         title="DynamoDB, beside those of S3",
-        text="With or without the prefix `AWS_`. With it, each but the last may be a variable of the environment.",
+        text="With or without the prefix `AWS_`. With it, each but the last may be a variable of the "
+        "environment.",
         names=DYNAMODB_OPTIONS,
         meanings={
             "s3_locking_provider": "`dynamodb` or `none`",
-            "dynamo_table_name": "table; `delta_log` without one; with the prefix it is `DELTA_DYNAMO_TABLE_NAME`",
+            "dynamo_table_name": "table; `delta_log` without one; the prefix of this one is `DELTA_`",
             "endpoint_url_dynamodb": "address of the server, when it is not Amazon's",
             "region_dynamodb": "region, when it is not that of S3",
             "access_key_id_dynamodb": "key, when it is not that of S3",

@@ -35,7 +35,8 @@ says nothing of it, and a file is refused.
 
 _EXIT_CODES = """\
 Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told: look
-into the log before running it again. Results go to standard output, everything else to standard error.
+into the log before running it again; 4 a store could not be checked. Results go to standard output,
+everything else to standard error.
 
 With `--json`, a command that runs a job prints its JobResult as
 [job-result.schema.json](job-result.schema.json) describes it, while `history` prints a list of commits and

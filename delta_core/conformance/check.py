@@ -18,6 +18,8 @@ class Status(StrEnum):
     FAILED = "failed"
     LIMITED = "limited"
     """The store refuses something that commits do not need, such as deleting."""
+    NO_ACCESS = "no access"
+    """The store was not reached, or refused what every check needs: nothing is known of it."""
     NOT_RUN = "not run"
 
 

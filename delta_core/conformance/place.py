@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConfigurationError, DeltaError, StorageError
+from delta_core.errors import DeltaError, StorageError, StoreContractError
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root, open_store
@@ -31,11 +31,13 @@ class CleanUp:
     Attributes:
         deleted: how many objects are gone.
         left: paths below the prefix that are still there, sorted.
-        why: the error that stopped the first deletion that failed; empty when nothing is left.
+        listed: whether the store said what is left.
+        why: the error that stopped the first deletion that failed, or the listing; else empty.
     """
 
     deleted: int
     left: Sequence[str] = field(default=())
+    listed: bool = True
     why: str = ""
 
 
@@ -73,11 +75,11 @@ class Place:
         """Make sure that nothing is below the prefix.
 
         Raises:
-            ConfigurationError: something is.
+            StoreContractError: something is.
             StorageError: it cannot be listed.
         """
         for info in self._store.walk():
-            raise ConfigurationError(
+            raise StoreContractError(
                 f"There is an object {info.path!r} below the new prefix {self.uri!r}.",
                 cause="The store answers for names that nobody wrote, or another run has the same name.",
                 fix="Run it again; if it happens again, the store's listing is not one to rely on.",
@@ -122,7 +124,7 @@ class Place:
                     deleted = 1 + sum(pool.map(delete, paths[1:]))
             left = sorted(info.path for info in self._store.walk()) if failures else []
         except DeltaError as error:
-            return CleanUp(deleted=deleted, left=["(what is left cannot be listed)"], why=str(error))
+            return CleanUp(deleted=deleted, listed=False, why=str(error))
         if not left:
             left, why = self._remove_directories()
             failures.append(why)

@@ -58,7 +58,8 @@ def create_only_race(context: Context) -> str:
         fix="Give it more by --max-seconds, or fewer --writers.",
     )
     return (
-        f"{rounds} races of {len(context.workers) * THREADS_EACH} writers, one winner each"
+        f"{rounds} races of {len(context.workers) * THREADS_EACH} writers, "
+        f"which are {len(context.workers)} processes with {THREADS_EACH} threads each, one winner a race"
         f"{_also(spurious, 'of which the store told the winner that the name was taken')}"
         f"{_also(unclear, 'answers were unclear')}"
     )

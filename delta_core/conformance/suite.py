@@ -11,6 +11,7 @@ from delta_core.conformance.check import Check, CheckResult, Context, Status
 from delta_core.conformance.checks import ACCESS, CHECKS, PRECONDITIONS
 from delta_core.conformance.place import CleanUp, Place
 from delta_core.conformance.report import ConformanceReport
+from delta_core.conformance.surroundings import surroundings
 from delta_core.conformance.workers import worker_processes
 from delta_core.errors import ConfigurationError, DeltaError, StoreContractError, StorePermissionError
 
@@ -75,6 +76,7 @@ class _Run:
         self._on_result = on_result
         self._scale = min(1.0, max_seconds / MAX_SECONDS)
         self._began = clock.monotonic_seconds()
+        self._began_ms = clock.now_ms()
         self._last_check = self._began + max_seconds * (1 - _CLEAN_UP_SHARE)
         self._end = self._began + max_seconds
         self._context = Context(place=place, writers=writers, clock=clock)
@@ -86,10 +88,10 @@ class _Run:
         try:
             usable = all(self._check(check).status is Status.PASSED for check in (ACCESS, PRECONDITIONS))
             if not usable and len(self._results) == 1:
-                self._not_run(PRECONDITIONS, "there is no access")
+                self._not_run(PRECONDITIONS, "the check before it did not pass")
             for check in CHECKS:
                 if not usable:
-                    self._not_run(check, "the checks before it failed, and every commit would be at risk")
+                    self._not_run(check, "the checks before it did not pass")
                     continue
                 why = self._start_workers(stack) if check.with_workers else ""
                 if why:
@@ -106,6 +108,8 @@ class _Run:
         return ConformanceReport(
             uri=self._place.uri,
             writers=self._context.writers,
+            began_ms=self._began_ms,
+            surroundings=surroundings(self._place.uri),
             seconds=self._clock.monotonic_seconds() - self._began,
             results=tuple(self._results),
             clean_up=self._clean_up,
@@ -140,8 +144,7 @@ class _Run:
             _within(lambda: said.append(check.run(self._context)), patience, f"the check {check.name!r}")
             detail = said[0]
         except DeltaError as error:
-            harmless = isinstance(error, StorePermissionError) and check.deletes
-            status = Status.LIMITED if harmless else Status.FAILED
+            status = _status(check, error)
             problem, cause, fix = error.problem, error.cause or check.cause, error.fix or check.fix
             if check.with_workers:
                 # They may be in the middle of it; what comes next needs fresh ones.
@@ -182,6 +185,18 @@ class _Run:
         return result
 
 
+def _status(check: Check, error: DeltaError) -> Status:
+    """What an error says of the store; without access it says nothing of what the store would do."""
+    if isinstance(error, StorePermissionError) and check.deletes:
+        return Status.LIMITED
+    broken = isinstance(error, StoreContractError) and not isinstance(error, _NoEndError)
+    return Status.NO_ACCESS if check is ACCESS and not broken else Status.FAILED
+
+
+class _NoEndError(StoreContractError):
+    """A check had no end in its time."""
+
+
 def _within(call: Callable[[], object], seconds: float, what: str) -> None:
     """Call; an error of any kind becomes a DeltaError, and so does no answer in time.
 
@@ -200,7 +215,7 @@ def _within(call: Callable[[], object], seconds: float, what: str) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise StoreContractError(
+        raise _NoEndError(
             f"There was no end to {what} in {seconds:.0f} s.",
             cause="The store answers slowly or not at all.",
             fix="Try again when it is at rest, or give it more time by --max-seconds.",

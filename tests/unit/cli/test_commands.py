@@ -13,7 +13,7 @@ from rich.progress import Progress
 from typer.testing import CliRunner
 
 from delta_core.actions import SetTransaction
-from delta_core.cli import command_group
+from delta_core.cli import command_group, job_commands
 from delta_core.cli.app import app
 from delta_core.cli.console import exit_code
 from delta_core.cli.progress_bar import BarSink, progress_sink
@@ -219,6 +219,31 @@ def test_a_spec_is_run_and_its_result_written_whole(table: str, tmp_path: Path) 
     assert [json.loads(line)["name"] for line in done.stderr.splitlines()][-1] == "job.finished"
     printed = call("run", str(spec))
     assert result_from_json(printed.stdout).job_id == "j1"
+
+
+def test_a_result_that_cannot_be_written_is_refused_before_the_job(table: str, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_text(spec_to_json(JobSpec(kind="optimize", table=TableRef(uri=table))))
+    refused = call("run", str(spec), "--result", str(spec / "result.json"))
+    assert refused.exit_code == 2, refused.output
+    assert "cannot be written" in refused.stderr
+    assert deltalake.DeltaTable(table).version() == 3
+
+
+def test_a_result_that_cannot_be_written_any_more_is_printed(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, result = tmp_path / "spec.json", tmp_path / "result.json"
+    spec.write_text(spec_to_json(JobSpec(kind="optimize", table=TableRef(uri=table))))
+
+    def then_taken(path: Path) -> None:
+        path.mkdir()
+
+    monkeypatch.setattr(job_commands, "require_writable", then_taken)
+    failed = call("run", str(spec), "--result", str(result))
+    assert failed.exit_code == 1
+    assert result_from_json(failed.stdout).commits == (4,)
+    assert "cannot be written" in failed.stderr
 
 
 def test_a_failing_or_malformed_spec_has_its_code(table: str, tmp_path: Path) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import platform
 import threading
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from delta_core.cli import conformance_command
 from delta_core.cli.app import app
 from delta_core.clock import ManualClock
 from delta_core.conformance import suite
 from delta_core.conformance.check import Check, CheckResult, Context, Status
 from delta_core.conformance.place import PREFIX, CleanUp, Place
 from delta_core.conformance.report import ConformanceReport
-from delta_core.errors import ConfigurationError
+from delta_core.conformance.surroundings import surroundings
+from delta_core.errors import ConfigurationError, StoreContractError
+from delta_core.version import VERSION
 from tests.support.webhdfs_server import FakeHdfs, FakeNode, HdfsError
 
 
@@ -38,7 +44,7 @@ def test_a_directory_is_certified_and_left_as_it_was(tmp_path: Path, monkeypatch
     found = json.loads(report.read_text())
     assert found["certified"]
     assert {check["status"] for check in found["checks"]} == {"passed"}
-    assert "races of 8 writers, one winner each" in str(found["checks"])
+    assert "races of 8 writers, which are 2 processes with 4 threads each" in str(found["checks"])
     assert "20 commits of 2 processes, each in one version" in str(found["checks"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "report.json"]
 
@@ -75,9 +81,12 @@ def test_without_access_the_rest_is_not_run() -> None:
     heard: list[CheckResult] = []
     options = {"webhdfs_endpoint": "http://127.0.0.1:9", "user": "u"}
     report = suite.certify("hdfs://name/t", options, writers=2, max_seconds=20, on_result=heard.append)
-    assert report.results[0].status is Status.FAILED
+    assert report.results[0].status is Status.NO_ACCESS
     assert {result.status for result in report.results[1:]} == {Status.NOT_RUN}
-    assert report.verdict.startswith("NOT SAFE for concurrent writers; fails: access")
+    assert report.verdict == "NOT CHECKED: there is no access, so nothing is known of the store"
+    assert (report.certified, report.checked) == (False, False)
+    assert "0 objects were deleted. Below hdfs://name/t/" in report.to_markdown()
+    assert "are left" not in report.to_markdown()
     assert all((report.results[0].problem, report.results[0].cause, report.results[0].fix))
     assert list(report.results) == heard
 
@@ -138,7 +147,7 @@ def test_a_run_out_of_time_certifies_nothing(only: Any, tmp_path: Path) -> None:
 def test_the_prefix_is_fresh_or_nothing_is_written(tmp_path: Path) -> None:
     place = Place(str(tmp_path), {})
     place.store("x").put("y", b"")
-    with pytest.raises(ConfigurationError, match="below the new prefix"):
+    with pytest.raises(StoreContractError, match="below the new prefix"):
         place.require_fresh()
     found = place.clean_up(seconds=5.0)
     assert (found.deleted, list(found.left)) == (1, [])
@@ -176,10 +185,92 @@ def test_a_report_shows_no_control_characters_and_no_forged_lines() -> None:
     )
     clean_up = CleanUp(deleted=0, left=[f"a{hostile}"], why=hostile)
     page = ConformanceReport(
-        uri="s3://b/p", writers=2, seconds=1.0, results=[result], clean_up=clean_up
+        uri="s3://b/p",
+        writers=2,
+        began_ms=1_700_000_000_000,
+        surroundings={"machine": hostile},
+        seconds=1.0,
+        results=[result],
+        clean_up=clean_up,
     ).to_markdown()
     assert "\n# forged" not in page
     assert not [sign for sign in ("\x1b", "\u202e", "<b>") if sign in page]
+
+
+def test_a_report_says_when_where_and_with_what(only: Any, tmp_path: Path) -> None:
+    only(_check("fine", lambda context: "seen"))
+    clock = ManualClock(1_700_000_000_000)
+    report = suite.certify(str(tmp_path), {}, writers=2, clock=clock)
+    page = report.to_markdown()
+    assert "| began | 2023-11-14 22:13:20 UTC, took 0 s |" in page
+    assert f"| machine | {platform.platform()} |" in page
+    assert f"| deltaward | {VERSION} |" in page
+    assert "| client | Python's files |" in page
+    assert "| A name is created once | `preconditions` | passed |" in page
+    assert "| writers | 2 processes; in a race each is several threads |" in page
+    document = report.to_json()
+    assert document["began"] == "2023-11-14 22:13:20 UTC"
+    assert document["machine"] == platform.platform()
+
+
+def test_the_client_of_a_cloud_is_named_with_its_version() -> None:
+    assert surroundings("s3://b/p")["client"].startswith(f"obstore {version('obstore')}")
+    assert surroundings("hdfs://n/p")["client"] == "Python's http.client"
+
+
+def test_what_the_check_of_access_finds_broken_is_a_finding(tmp_path: Path, monkeypatch: Any) -> None:
+    def lie(context: Context) -> str:
+        raise StoreContractError("What was read is not what was written.")
+
+    monkeypatch.setattr(suite, "ACCESS", replace(suite.ACCESS, run=lie))
+    report = suite.certify(str(tmp_path), {}, writers=2)
+    assert report.verdict == "NOT SAFE for concurrent writers; fails: access"
+    assert report.checked
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_store_that_cannot_be_used_has_a_code_of_its_own(
+    tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    report = tmp_path / "deep" / "report.md"
+    arguments = ["store-conformance", str(tmp_path / "file"), "--report", str(report), "--quiet", *options]
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 4, answer.output
+    assert "NOT CHECKED" in answer.stdout
+    assert "NOT SAFE" not in answer.stdout
+    assert "**NOT CHECKED" in report.read_text()
+
+
+@pytest.mark.parametrize("name", ["file/r.md", "folder.md", "/proc/none/r.md"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "folder.md").mkdir()
+    monkeypatch.setattr(conformance_command, "certify", lambda *_, **__: pytest.fail("it ran"))
+    answer = CliRunner().invoke(app, ["store-conformance", str(tmp_path), "--report", str(tmp_path / name)])
+    assert answer.exit_code == 2, answer.output
+    assert answer.stderr.startswith("error: ")
+    assert "Traceback" not in answer.output
+
+
+def test_a_report_that_cannot_be_written_any_more_hides_no_verdict(
+    only: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "reports"
+
+    def taken(context: Context) -> str:
+        folder.rmdir()
+        folder.write_text("a file now")
+        return ""
+
+    only(_check("taken", taken))
+    arguments = ["store-conformance", str(tmp_path / "store"), "--quiet", "--report", str(folder / "r.md")]
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 2, answer.output
+    assert answer.stdout.endswith("concurrent writers\n")
+    assert "cannot be written" in answer.stderr
 
 
 def test_a_wrong_report_name_is_refused_before_anything_is_written(tmp_path: Path) -> None:
