@@ -177,8 +177,8 @@ class ChangeDataScan:
             raise TableChangedError(
                 f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be told.",
                 cause=f"The table property {_ENABLED} was not true then: commits did not record changes.",
-                fix="Of a table that is only appended to, read DeltaTable.appended_batches; of another ask for "
-                "versions during which it was true, or compare the two versions' rows.",
+                fix="Of a table that is only appended to, read DeltaTable.appended_batches; of another, ask "
+                "for versions during which it was true, or compare the two versions' rows.",
             )
 
     @cached_property

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pyarrow as pa
 import pytest
 
 from delta_core.errors import ExpressionError
+from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.functions import FUNCTIONS
 from delta_core.expressions.parse import parse_predicate
 from delta_core.schema.arrow import from_arrow
@@ -78,7 +81,17 @@ def test_the_page_lists_every_function() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["abs(x) > 1", "isnan(y)", "quarter(d) = 1", "dayofweek(d) = 1", "-x < 3", "'a' || 'b' = 'ab'"]
+    "text",
+    [
+        "abs(x) > 1",
+        "isnan(y)",
+        "quarter(d) = 4",
+        "dayofweek(d) = 1",
+        "weekday(d) = 6",
+        "-x > 1",
+        "'a' || 'b' = 'ab'",
+    ],
 )
-def test_what_the_page_lists_is_read(text: str) -> None:
-    parse_predicate(text, SCHEMA)
+def test_what_the_page_lists_is_evaluated(text: str) -> None:
+    sunday = pa.record_batch({"x": [-2], "y": [float("nan")], "d": [date(2026, 11, 22)], "t": [None]})
+    assert evaluate(parse_predicate(text, SCHEMA), sunday).to_pylist() == [True]
