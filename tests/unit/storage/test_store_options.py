@@ -163,7 +163,7 @@ def test_a_profile_without_credentials_is_named(tmp_path: Path, monkeypatch: pyt
 def test_azure_s_emulator_may_be_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
     monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", "http://azurite.example.com:10000")
-    open_store("az://container/t")
+    assert open_store("az://container/t").uri == "az://container/t"
 
 
 def test_an_azure_uri_without_an_account_says_where_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.errors import InvalidUriError, PathEscapeError
+from delta_core.errors import ConfigurationError, InvalidUriError, PathEscapeError
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import (
     canonical_log_path,
@@ -50,7 +50,7 @@ def test_unsupported_uris(uri: str) -> None:
 def test_open_store_names_the_supported_schemes() -> None:
     with pytest.raises(InvalidUriError, match=r"'ftp'.*abfss.*file.*gs.*hdfs.*s3"):
         open_store("ftp://host/table")
-    with pytest.raises(InvalidUriError, match="region"):
+    with pytest.raises(ConfigurationError, match="region"):
         open_store("/tmp/x", storage_options={"region": "x"})
 
 
