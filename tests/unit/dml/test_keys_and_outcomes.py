@@ -151,3 +151,11 @@ def test_a_merge_is_advised_where_it_alone_would_do(table: Path) -> None:
     assert isinstance(error, SchemaMismatchError)
     assert "schema_mode" not in error.fix
     assert "alter.add_columns" in error.fix
+
+
+def test_a_merge_does_not_bring_a_column_that_must_not_be_null(tmp_path: Path) -> None:
+    needed = pa.field("needed", pa.int64(), nullable=False)
+    DeltaTable.create(tmp_path, pa.schema([pa.field("id", pa.int64()), needed]))
+    with pytest.raises(SchemaMismatchError, match="needed is missing") as caught:
+        write_deltalake(tmp_path, rows(1).append_column("more", pa.array([1])), mode="append")
+    assert "schema_mode" not in caught.value.fix
