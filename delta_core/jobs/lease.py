@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from delta_core.actions.set_transaction import SetTransaction
+from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitStateUnknownError, DeltaError, LeaseLostError, StorageError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
@@ -30,7 +31,7 @@ from delta_core.storage.lease_files import LeaseState
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import CommitPhase, TransactionObserver
+from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 FENCE_OPERATION = "LEASE TAKEOVER"
@@ -88,6 +89,36 @@ def run_under_lease(spec: JobSpec, context: JobContext, work: Callable[[JobConte
         if is_over:
             lease.release()
     return replace(result, warnings=(*warnings, *result.warnings))
+
+
+def fence_transaction(
+    snapshot: Snapshot,
+    name: str,
+    fence: int,
+    *,
+    former_holder: str,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Transaction:
+    """The commit that takes the next version away from a former holder; it changes nothing in the table.
+
+    Args:
+        snapshot: the table; a commit beside others is made again on a newer one.
+        name: the lease's name.
+        fence: the new holder's fencing number.
+        former_holder: who, for the history.
+        observer: sees the phases of the commit.
+        clock: where time comes from.
+    """
+    return Transaction.begin(
+        snapshot,
+        operation=FENCE_OPERATION,
+        operation_parameters={"lease": name, "fence": fence, "formerHolder": former_holder},
+        properties=CommitProperties(txn=SetTransaction(app_id=fence_app_id(name), version=fence)),
+        isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+        observer=observer,
+        clock=clock,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,14 +179,11 @@ def _take_over(lease: Lease, context: JobContext, fenced: SetTransaction | None)
 def _commit_fence(lease: Lease, context: JobContext, snapshot: Snapshot, who: str) -> int:
     for _ in range(_FENCE_TRIES):
         snapshot = snapshot.refresh()
-        transaction = Transaction.begin(
+        transaction = fence_transaction(
             snapshot,
-            operation=FENCE_OPERATION,
-            operation_parameters={"lease": lease.name, "fence": lease.fence, "formerHolder": who},
-            properties=CommitProperties(
-                txn=SetTransaction(app_id=fence_app_id(lease.name), version=lease.fence)
-            ),
-            isolation=IsolationLevel.SNAPSHOT_ISOLATION,
+            lease.name,
+            lease.fence,
+            former_holder=who,
             observer=context.observer,
             clock=context.clock,
         )

@@ -199,7 +199,7 @@ def test_no_command_shows_it(echo: str, tmp_path: Path) -> None:
     options.write_text(json.dumps(services(echo)["s3://bucket/t"]))
     arguments = ["store-conformance", "s3://bucket/t", "--options", str(options), "--report", str(report)]
     answer = CliRunner().invoke(app, arguments)
-    assert answer.exit_code == 1
+    assert answer.exit_code == 4
     assert hits([answer.output, report.read_text()]) == []
 
 

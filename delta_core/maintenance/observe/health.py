@@ -82,7 +82,7 @@ def observe(
         cluster_columns: count the files that are not in Z-order by these.
 
     Raises:
-        ConfigurationError, SchemaError: the table cannot be put into Z-order by these columns.
+        ConfigurationError: the table cannot be put into Z-order by these columns.
     """
     target = target_size_bytes or snapshot.properties.target_file_size_bytes
     files = snapshot.files

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
+from delta_core.jobs.lease import fence_app_id, fence_transaction
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
@@ -16,10 +17,14 @@ from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.transaction.commit_result import raise_for_result
 from tests.concurrency.matrix.footprint import Box, Footprint
 from tests.concurrency.matrix.layouts import FILE_ROWS, RESTORED_VERSION, Target
 from tests.concurrency.matrix.operation import Case, Operation
 from tests.concurrency.matrix.state import TableState
+
+LEASE_TAKEOVER = "lease takeover"
+FENCE = 7
 
 _ALONE = InlineExecutor(1)
 
@@ -63,6 +68,13 @@ def _vacuum(case: Case) -> object:
     )
 
 
+def _fence(case: Case) -> object:
+    transaction = fence_transaction(
+        case.snapshot, "lease", FENCE, former_holder="nobody", observer=case.interruption
+    )
+    return raise_for_result(transaction.commit())
+
+
 def _rearranged(target: Target) -> Footprint:
     bounds = [bound for label in target.region for bound in FILE_ROWS[label]]
     return Footprint(
@@ -104,5 +116,13 @@ def maintenance(restored: Callable[[TableState], TableState]) -> tuple[Operation
             run=_vacuum,
             footprint=lambda target: Footprint(deletes_files=True),
             effect=_same,
+        ),
+        Operation(
+            name=LEASE_TAKEOVER,
+            commits=("LEASE TAKEOVER",),
+            placed=False,
+            run=_fence,
+            footprint=lambda target: Footprint(key=(fence_app_id("lease"), FENCE)),
+            effect=lambda state, target: state.with_key(fence_app_id("lease"), FENCE),
         ),
     )

@@ -10,7 +10,7 @@ import deltalake
 import pytest
 
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
-from delta_core.errors import ConfigurationError, SchemaError
+from delta_core.errors import ConfigurationError
 from delta_core.maintenance.audit import audit
 from delta_core.maintenance.clustering import apply_z_order, plan_z_order
 from delta_core.maintenance.compaction import apply_compaction, plan_compaction
@@ -109,7 +109,7 @@ def test_z_order_is_due_by_the_share_of_bytes_outside_it(make_table: MakeTable, 
     assert other.unclustered_bytes == other.total_bytes, "another order of columns is another Z-order"
     sized = replace(rules, compaction_target_size_bytes=77)
     assert decide(health, sized)[1].params["target_size_bytes"] == 77
-    with pytest.raises(SchemaError, match="no column 'nope'"):
+    with pytest.raises(ConfigurationError, match="no column 'nope'"):
         observe(helpers.snapshot_of(path), cluster_columns=("nope",))
 
 
