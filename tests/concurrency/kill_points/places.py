@@ -66,7 +66,8 @@ def store_of(place: Place, folder: Path) -> LogStore:
     entries = DynamoDbEntries(
         table_name=DEFAULT_TABLE, bucket=BUCKET, path=TABLE, client_arguments={}, clock=SYSTEM_CLOCK
     )
-    entries._made = EntriesInFolder(folder / "entries")
+    table = EntriesInFolder(folder / "entries")
+    entries._made = table, table
     return S3DynamoDbLogStore(objects, entries)
 
 

@@ -68,7 +68,8 @@ def start_table(start: Start, place: Place, folder: Path) -> StartTable:
         version += 1
         write_checkpoint(Snapshot.load(store, version=_EARLIER_CHECKPOINT))
         state = state.with_properties(_INTERVAL)
-    _date_back(root)
+    # The time of the newest commit is how late it is for the store.
+    _date_back(root, but=f"{version:020}.json" if start is Start.DUE else "")
     if place is Place.DYNAMODB:
         _write_entries(folder, version)
     shown = state
@@ -87,10 +88,10 @@ def _dated_back(match: re.Match[bytes]) -> bytes:
     return b'"createdTime":%d' % (int(match[1]) - _AGE_MS)
 
 
-def _date_back(root: Path) -> None:
+def _date_back(root: Path, *, but: str) -> None:
     """A second between one commit and the next, as readers expect it."""
     for path in root.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.name != but:
             version = int(path.name[:20]) if path.name[:20].isdigit() else 0
             seconds = path.stat().st_mtime - _AGE_MS / 1000 + version
             os.utime(path, (seconds, seconds))
