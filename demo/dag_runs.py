@@ -27,7 +27,7 @@ _MARKS = {
     "awaiting_input": "?",
     "queued": "·",
 }
-_READING_SECONDS = 5.0
+_READING_SECONDS = 12.0
 """Nobody answers faster. A task that is answered while its process still ends is failed by the scheduler."""
 
 
