@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _MOUNTS = "/proc/self/mountinfo"
-# Anything may be behind FUSE, buckets among it.
-_SHARED = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|afs|9p|davfs|fuse(\..*|blk)?")
+# Anything may be behind FUSE, buckets among it, but not behind a container's own layers.
+_SHARED = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|afs|davfs|fuse(\.(?!fuse-overlayfs$).*)?")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 

@@ -47,7 +47,6 @@ class TransactionFootprint:
     removed_files: frozenset[str]
     added_files: frozenset[str]
     metadata: Metadata | None
-    protocol: Protocol | None
     app_ids: frozenset[str]
     domains: frozenset[str]
     isolation: IsolationLevel
@@ -72,7 +71,6 @@ class TransactionFootprint:
             removed_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile)),
             added_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, AddFile)),
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
-            protocol=next((a for a in actions if isinstance(a, Protocol)), None),
             app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
             domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)),
             isolation=isolation,

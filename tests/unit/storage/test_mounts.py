@@ -43,7 +43,13 @@ def test_a_path_on_no_mount_is_of_no_kind() -> None:
     assert filesystem_of(Path("/x"), []) is None
 
 
-@pytest.mark.parametrize(("kind", "shared"), [("nfs", True), ("fuse", True), ("xfs", False), ("nfsd", False)])
+@pytest.mark.parametrize(
+    ("kind", "shared"),
+    [
+        *((kind, True) for kind in ("nfs", "nfs4", "cifs", "fuse", "fuse.sshfs")),
+        *((kind, False) for kind in ("xfs", "nfsd", "overlay", "fuse.fuse-overlayfs", "fuseblk", "9p")),
+    ],
+)
 def test_kinds_that_answer_from_a_cache_are_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, shared: bool
 ) -> None:
