@@ -6,13 +6,11 @@ could be moved by the optimiser to where the rows that the caller filters out st
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_core.dml.protocol_choice import CONSTRAINT_PREFIX
-from delta_core.errors import SchemaError
+from delta_core.data.constraints import Constraint, table_constraints
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
@@ -44,7 +42,7 @@ class Check:
 def check_of(
     name: str, expression: Expression, *, text: str | None = None, null_passes: bool = True
 ) -> Check:
-    """A predicate as a check; SQL's CHECK lets null pass, a replaceWhere predicate does not."""
+    """A predicate as a check; a contract's lets null pass, a table's and a replaceWhere do not."""
     sql = to_spark_sql(expression)
     return Check(
         name=name,
@@ -56,15 +54,18 @@ def check_of(
 def table_checks(schema: StructType, configuration: Mapping[str, str]) -> list[Check]:
     """What the table itself demands: NOT NULL columns, invariants, CHECK constraints.
 
+    A row for which a condition is null breaks it (PROTOCOL.md, "CHECK Constraints", "Column Invariants").
+
     Raises:
         ExpressionError: a constraint uses what this library cannot check; then nothing may be written.
     """
-    texts = [
-        (key.removeprefix(CONSTRAINT_PREFIX), text)
-        for key, text in sorted(configuration.items())
-        if key.startswith(CONSTRAINT_PREFIX)
+    return [
+        *not_null_checks(schema),
+        *(
+            check_of(_name(constraint), constraint.expression, text=constraint.text, null_passes=False)
+            for constraint in table_constraints(schema, configuration)
+        ),
     ]
-    return [*not_null_checks(schema), *named_checks([*texts, *_invariants(schema)], schema)]
 
 
 def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> list[Check]:
@@ -135,23 +136,8 @@ def row_json(names: Sequence[str]) -> Column:
     return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
 
 
-def _invariants(schema: StructType) -> list[tuple[str, str]]:
-    """Column invariants as (name, SQL text) pairs (PROTOCOL.md, "Column Invariants")."""
-    found = []
-    for field in schema:
-        document = field.metadata.get("delta.invariants")
-        if document is None:
-            continue
-        try:
-            text = json.loads(document)["expression"]["expression"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise SchemaError(
-                f"The invariant of the column {field.name!r} cannot be read.",
-                cause=f"Its metadata is {document!r}.",
-                fix="Correct the table's schema, or write with the client that has set the invariant.",
-            ) from error
-        found.append((f"invariant of {field.name}", text))
-    return found
+def _name(constraint: Constraint) -> str:
+    return f"invariant of {constraint.name}" if constraint.is_invariant else constraint.name
 
 
 def _null_conditions(
