@@ -119,7 +119,7 @@ def test_not_null_columns_are_enforced_natively(spark: SparkSession, tmp_path: P
 
 def test_check_constraints_of_the_table_are_enforced(spark: SparkSession, table: Path) -> None:
     DeltaTable(str(table)).alter.add_constraint({"positive": "id > 0"})
-    spark_jobs.write(spark.sql("select cast(null as int) as id"), str(table), mode="append")
+    refused(ConstraintViolationError, "positive", spark.sql("select cast(null as int) as id"), table)
     refused(ConstraintViolationError, "positive", spark.sql("select -7 as id, 'why' as name"), table)
     with pytest.raises(ConstraintViolationError) as caught:
         spark_jobs.write(spark.sql("select -7 as id, 'why' as name"), str(table), mode="append")
