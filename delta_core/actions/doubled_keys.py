@@ -30,6 +30,9 @@ def doubled_key(text: bytes, parsed: dict[str, Any]) -> str | None:
     Args:
         text: the JSON.
         parsed: what it was parsed to.
+
+    Raises:
+        RecursionError: there seems to be one, and the text nests too deeply to find it.
     """
     if _is_written_so(text, parsed):
         return None
@@ -40,7 +43,7 @@ def doubled_key(text: bytes, parsed: dict[str, Any]) -> str | None:
         json.loads(text, object_pairs_hook=_distinct)
     except _Doubled as found:
         return found.key
-    except (ValueError, RecursionError):
+    except ValueError:
         # The fast parser has accepted it, so this one only differs in what it puts up with.
         return None
     return None

@@ -8,6 +8,7 @@ as the protocol asks; `commitInfo` keeps its unknown fields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ from delta_core.storage.uri import canonical_log_path
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
+_LINE = re.compile(rb"[^\n]+")
+
 
 class RawAction(NamedTuple):
     """One checked action: its line (from 1), its JSON key and its fields."""
@@ -43,16 +46,15 @@ class RawAction(NamedTuple):
 
 def iter_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """The non-blank lines of a commit with their numbers from 1."""
-    number, start, size = 0, 0, len(data)
-    while start < size:
-        # One at a time: a list of all lines of a file of line ends takes eight times its bytes.
-        end = data.find(b"\n", start)
-        end = size if end < 0 else end
-        number += 1
-        stripped = data[start:end].strip()
+    number, counted = 1, 0
+    # One at a time: a list of all lines of a file of line ends takes eight times its bytes.
+    for found in _LINE.finditer(data):
+        start = found.start()
+        number += data.count(b"\n", counted, start)
+        counted = start
+        stripped = found[0].strip()
         if stripped:
             yield number, stripped
-        start = end + 1
 
 
 def require_lines(data: bytes, *, path: str) -> None:
@@ -89,9 +91,11 @@ def parse_line(
     if not isinstance(parsed, dict):
         raise _corrupt(path, number, "it is not a JSON object")
     found: RawAction | None = None
+    has_null = False
     for kind, fields in parsed.items():
         check = checks.get(kind)
         if check is None or fields is None:
+            has_null = has_null or fields is None
             continue
         if found is not None:
             raise _corrupt(path, number, f"it holds two actions, {found.kind!r} and {kind!r}")
@@ -101,11 +105,21 @@ def parse_line(
             check(fields)
         except InvalidAction as error:
             raise _corrupt(path, number, f"{kind}.{error}") from None
-        if kind != "commitInfo" and (doubled := doubled_key(line, parsed)) is not None:
-            # Readers differ in which one they take, so they would read different tables.
-            raise _corrupt(path, number, f"the key {doubled!r} is there twice in one object")
         found = RawAction(number, kind, fields)
+    # A second one that is null would take an action away.
+    if has_null or (found is not None and found.kind != "commitInfo"):
+        _refuse_doubled_keys(line, parsed, number=number, path=path)
     return found
+
+
+def _refuse_doubled_keys(line: bytes, parsed: dict[str, Any], *, number: int, path: str) -> None:
+    """Readers differ in which one they take, so they would read different tables."""
+    try:
+        doubled = doubled_key(line, parsed)
+    except RecursionError:
+        raise _corrupt(path, number, "it nests too deeply to look for keys that are there twice") from None
+    if doubled is not None:
+        raise _corrupt(path, number, f"the key {doubled!r} is there twice in one object")
 
 
 def parse_commit(

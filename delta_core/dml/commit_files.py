@@ -196,6 +196,7 @@ def _begin(
             properties=properties,
             observer=observer,
             clock=clock,
+            known_at_ms=known_at_ms,
         )
     return Transaction.begin(
         snapshot,

@@ -9,8 +9,10 @@ import logging
 
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.errors import InvalidTablePropertyError
 from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL
 from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.transaction import Transaction
 
@@ -34,8 +36,7 @@ def checkpoint_if_due(snapshot: Snapshot, *, committed_version: int) -> bool:
     Returns:
         True when a checkpoint was written; False when none is due or writing it failed.
     """
-    interval = snapshot.properties.checkpoint_interval
-    if committed_version == 0 or committed_version % interval != 0:
+    if not is_checkpoint_due(snapshot, committed_version):
         return False
     try:
         write_checkpoint(snapshot)
@@ -49,6 +50,16 @@ def checkpoint_if_due(snapshot: Snapshot, *, committed_version: int) -> bool:
     except Exception as error:  # what could not be deleted is in nobody's way
         _warn("log cleanup after checkpoint failed", snapshot, error)
     return True
+
+
+def is_checkpoint_due(snapshot: Snapshot, committed_version: int) -> bool:
+    """Whether a version is a multiple of `delta.checkpointInterval`; of the default's where that is none."""
+    try:
+        interval = snapshot.properties.checkpoint_interval
+    except InvalidTablePropertyError as error:  # other engines take any text
+        _warn("the checkpoint interval is not usable", snapshot, error)
+        interval = CHECKPOINT_INTERVAL.default
+    return committed_version > 0 and committed_version % interval == 0
 
 
 def _may_have_expired(snapshot: Snapshot) -> bool:

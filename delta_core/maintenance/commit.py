@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_core.dml.post_commit import checkpoint_if_due
+from delta_core.dml.post_commit import checkpoint_if_due, is_checkpoint_due
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.transaction import Transaction
@@ -18,10 +18,10 @@ def commit_with_events(transaction: Transaction, progress: ProgressReporter) -> 
     result = transaction.commit()
     version = result.version if isinstance(result, Committed) else None
     progress.emit("commit.after", outcome=type(result).__name__, version=version)
-    if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
-        interval = result.snapshot.properties.checkpoint_interval
-        if result.version > 0 and result.version % interval == 0:
-            progress.emit("checkpoint.before", version=result.version)
-            written = checkpoint_if_due(result.snapshot, committed_version=result.version)
-            progress.emit("checkpoint.after", version=result.version, written=written)
+    if not isinstance(result, Committed) or result.already_applied or result.snapshot is None:
+        return result
+    if is_checkpoint_due(result.snapshot, result.version):
+        progress.emit("checkpoint.before", version=result.version)
+        written = checkpoint_if_due(result.snapshot, committed_version=result.version)
+        progress.emit("checkpoint.after", version=result.version, written=written)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from obstore.exceptions import BaseError
@@ -36,6 +37,10 @@ AZURE_ALIASES = {
 """Other names of it."""
 
 
+_CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
+_FABRIC = "fabric.microsoft.com"
+
+
 def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
     """A store whose commits are Put Blob with `If-None-Match: *`. Makes no request.
 
@@ -43,17 +48,18 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
     from the option `account_name` or the environment.
 
     Raises:
-        InvalidUriError: no container, or one where only a container is expected.
+        InvalidUriError: no container, one where only a container is expected, or a host that is none of
+            Azure's.
         ConfigurationError: an option that is not allowed, or nothing names an account.
     """
     root = parse_remote_uri(uri)
-    container, account = _container_and_account(root)
+    container, place = _container_and_place(root)
     checked = checked_options(
         options, prefixes=("azure_storage_", "azure_"), allowed=AZURE_OPTIONS, aliases=AZURE_ALIASES
     )
     config: dict[str, Any] = {**checked.service}
-    if account is not None:
-        config["account_name"] = account
+    if place is not None:
+        config["account_name"] = place.account
 
     def build(client: ClientOptions, retry: ClientOptions) -> AzureStore:
         typed: Any = config
@@ -74,6 +80,12 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
         config["use_emulator"] = False  # else the client prefers it to the option
     elif emulator is None:
         endpoint = environment_value("AZURE_", _ENDPOINTS)
+    if not endpoint and emulator is None and place is not None:
+        # The client knows the hosts of two clouds.
+        if place.is_fabric:
+            config["use_fabric_endpoint"] = True
+        elif place.blob_host is not None:
+            endpoint = f"https://{place.blob_host}"
     if endpoint:
         # Of several variables the client takes the one that happens to be the last.
         config["endpoint"] = str(endpoint)
@@ -96,7 +108,21 @@ def _emulator() -> str | None:
     return environment_value("AZURITE_", ["blob_storage_url"]) or "http://127.0.0.1:10000"
 
 
-def _container_and_account(root: RemoteUri) -> tuple[str, str | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Whose account an `abfss:` URI names, and in which cloud.
+
+    Attributes:
+        blob_host: what answers for its blobs, where the client would ask another.
+        is_fabric: whether it is OneLake.
+    """
+
+    account: str
+    blob_host: str | None = None
+    is_fabric: bool = False
+
+
+def _container_and_place(root: RemoteUri) -> tuple[str, _Place | None]:
     container, at, host = root.authority.partition("@")
     if root.scheme == "abfss":
         if not at or "." not in host:
@@ -104,10 +130,27 @@ def _container_and_account(root: RemoteUri) -> tuple[str, str | None]:
                 "The abfss: URI names no container or no account.",
                 fix="Write abfss://container@account.dfs.core.windows.net/path.",
             )
-        return container, host.partition(".")[0]
+        return container, _place(host)
     if at:
         raise InvalidUriError(
             "The az: URI has an account in front of its path.",
             fix="Write az://container/path and pass account_name, or use abfss:.",
         )
     return container, None
+
+
+def _place(host: str) -> _Place:
+    account, _, domain = host.lower().partition(".")
+    service, _, cloud = domain.partition(".")
+    if service in ("dfs", "blob") and account:
+        if cloud == _FABRIC:
+            return _Place(account=account, is_fabric=True)
+        if cloud in _CLOUDS:
+            elsewhere = cloud != _CLOUDS[0]
+            return _Place(account=account, blob_host=f"{account}.blob.{cloud}" if elsewhere else None)
+    raise InvalidUriError(
+        f"The abfss: URI names the host {host!r}, which is none of Azure's.",
+        cause=f"Accounts are below dfs. or blob. of {', '.join((*_CLOUDS, _FABRIC))}.",
+        fix="Write abfss://container@account.dfs.core.windows.net/path; for another service write "
+        "az://container/path and pass endpoint and account_name.",
+    )

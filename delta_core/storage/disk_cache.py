@@ -95,8 +95,10 @@ class DiskCache:
         path = self._path(key)
         temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "wb") as file:
+            # What a table's log says is for those who may read the table.
+            for folder in (self.directory, path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(temporary, "wb", opener=_private) as file:
                 file.write(memoryview(data))
                 file.write(_digest(data, key))
                 file.write(_FORMAT)
@@ -149,6 +151,10 @@ class DiskCache:
         with self._lock:
             for name in names:
                 self._counts[name] += 1
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _digest(data: bytes | pa.Buffer, key: str) -> bytes:

@@ -15,7 +15,8 @@ from typing import Any
 from delta_core.errors import ConfigurationError
 from delta_core.storage.dynamodb_entries import DEFAULT_TABLE
 from delta_core.storage.s3 import profile_of
-from delta_core.storage.store_options import StoreOptions, require_service_address
+from delta_core.storage.service_address import require_service_address
+from delta_core.storage.store_options import StoreOptions
 
 _VARIABLES = {
     "s3_locking_provider": "AWS_S3_LOCKING_PROVIDER",

@@ -43,6 +43,7 @@ STORE_TIME_GRAIN_MS: Final = 1_000
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _CLOCK_NAME: Final = "clock"
 _TRIES: Final = 6
+_GREATEST = 1 << 53
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _REFUSALS: Final = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError)
 
@@ -185,7 +186,15 @@ class LeaseFiles:
             _log.warning("old lease files left behind", extra={"path": self.directory, "error": str(error)})
 
     def _listed(self) -> Sequence[ObjectInfo]:
-        return [info for info in self.store.list_directory(self.directory) if is_lease_file(info.path)]
+        found = [info for info in self.store.list_directory(self.directory) if is_lease_file(info.path)]
+        beyond = next((info for info in found if _number(info) > _GREATEST), None)
+        if beyond is not None:
+            raise LeaseFileError(
+                f"The file {self.store.uri}/{beyond.path} has a number that no lease gets to.",
+                cause="Numbers go up by one.",
+                fix="Delete the file.",
+            )
+        return found
 
     def _pause(self, attempt: int) -> None:
         self.clock.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
@@ -262,12 +271,13 @@ def _number(info: ObjectInfo) -> int:
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no whole number")
+    if type(value) is not int or not 0 <= value <= _GREATEST:
+        raise ValueError("a number is none, or beyond what one can be")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    value.encode()  # half a character is none
     return value

@@ -12,7 +12,8 @@ from obstore.exceptions import BaseError
 from delta_core.errors import ConfigurationError
 from delta_core.storage.object_store import Clients
 from delta_core.storage.object_store_errors import redacted
-from delta_core.storage.store_options import StoreOptions, is_loopback, require_service_address
+from delta_core.storage.service_address import is_loopback, require_service_address
+from delta_core.storage.store_options import StoreOptions
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -24,11 +24,16 @@ _STATUS = re.compile(r"\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE)
 _NOT_NOW = frozenset({408, 409, 412, 425, 429, 444, 460, 499})
 _NOT_IMPLEMENTED = 501
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
+# A header's value goes on behind the name of its scheme.
+_HEADER = re.compile(r"(?i)(?<![a-z])(authorization|cookie)(\s{0,9}[=:]\s{0,9}|>)[^\"'<>,;&)]{1,4000}")
+_SCHEME = re.compile(r"(?i)(?<![a-z])(bearer|basic)(\s{1,9})[^\s\"'<>,;&)]+")
 _SIGNED = re.compile(
-    r"(?i)(?<![a-z])(signature|credential|sig|token|authorization|x-amz-[a-z-]{1,60}|secret[a-z_-]{0,60}|password|account_?key)"
-    r"(\s{0,9}[=:]\s{0,9}|>)[^\s\"'<>,;&)]+"
+    r"(?i)(?<![a-z])(signature|credential|sig|token|x-amz-[a-z-]{1,60}|secret[a-z_-]{0,60}|passw(?:or)?d|pwd"
+    r"|account_?key|api[_-]?key|session|jwt)"
+    r"([\"'\\]{0,4}\s{0,9}[=:]\s{0,9}[\"'\\]{0,4}|>)[^\s\"'<>,;&)\\]+"
 )
-_ANSWER = re.compile(r"<Code>([^<]{1,100})</Code>\s*(?:<Message>([^<]{1,400}))?")
+_PROGRAM = re.compile(r"(External AWS credential provider: \w{1,100})[^\n]{0,100000}")
+_ANSWER = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>\s*(?:<Message>([^<]{1,400}))?")
 _BODY = re.compile(r"(status code: \d{3}(?: [a-z' -]{1,40})?): .*", re.IGNORECASE | re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s{0,9}:\s{0,9}"([^"\\]{1,400})')
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
@@ -97,7 +102,11 @@ def redacted(text: str) -> str:
         message = _MESSAGE.search(body.group(0))
         text = text[: body.end(1)] + (f": {message.group(1)}" if message else "")
     # What follows is the client's own view of its requests, many times as long.
-    plain = _SIGNED.sub(r"\1\2...", _QUERY.sub("?...", text.partition("Debug source:")[0]))
+    plain = _QUERY.sub("?...", text.partition("Debug source:")[0])
+    # What a program for credentials printed may be anything.
+    plain = _PROGRAM.sub(r"\1", plain)
+    for secret in (_HEADER, _SCHEME, _SIGNED):
+        plain = secret.sub(r"\1\2...", plain)
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in plain).split())
     return plain if len(plain) <= _MAX_CHARACTERS else plain[:_MAX_CHARACTERS] + " ..."
 

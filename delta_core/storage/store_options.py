@@ -7,13 +7,11 @@ effect, and no option turns off what commits rely on.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError
 
@@ -115,38 +113,6 @@ def seconds_of(duration: object, default: float) -> float:
     return sum(float(count) * _SECONDS[unit] for count, unit in parts)
 
 
-def require_service_address(name: str, url: str) -> None:
-    """Refuse an endpoint that is no service's address.
-
-    Raises:
-        ConfigurationError: not http or https, with a password or a query, or an address of the link itself,
-            where clouds hand out credentials.
-    """
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        plain = parts.scheme in ("http", "https") and bool(host) and parts.username is None
-        plain = plain and not parts.query and not parts.fragment and parts.port != 0
-    except ValueError:
-        plain, host = False, ""
-    if not plain:
-        raise ConfigurationError(
-            f"The storage option {name!r} is no address of a service.",
-            cause="It is not http or https, names no host, or holds a password, a query or a fragment.",
-            fix="Pass an address such as https://storage.example.com:9000.",
-        )
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return
-    if address.is_link_local or address.is_unspecified or address.is_multicast:
-        raise ConfigurationError(
-            f"The storage option {name!r} is the address {host}, which no store has.",
-            cause="Clouds hand out credentials at such addresses.",
-            fix="Pass the address of the store.",
-        )
-
-
 def environment_value(prefix: str, names: Sequence[str]) -> str | None:
     """What the environment says, as the client reads it: the first of some names that has a value.
 
@@ -158,15 +124,6 @@ def environment_value(prefix: str, names: Sequence[str]) -> str | None:
         key.removeprefix(prefix).lower(): value for key, value in os.environ.items() if key.startswith(prefix)
     }
     return next((found[name] for name in names if found.get(name)), None)
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _plain_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from delta_core.actions.json_codec import action_to_json
@@ -46,7 +47,26 @@ class CommitProperties:
         max_attempts: int = 50,
         deadline_seconds: float = 600.0,
     ) -> None:
-        """Take a key in either form. Raises ConfigurationError for one that no table could hold."""
+        """Take a key in either form. Raises ConfigurationError for what no table could hold."""
+        for name, text in (
+            ("user_metadata", user_metadata),
+            ("user_name", user_name),
+            ("engine_info", engine_info),
+        ):
+            if text is not None and not isinstance(text, str):
+                raise ConfigurationError(
+                    f"{name} is of type {type(text).__name__}.",
+                    cause="Other engines cannot read a commit in which it is no text.",
+                    fix="Pass a text, such as json.dumps(...) of the value.",
+                )
+        if isinstance(max_attempts, bool) or not isinstance(max_attempts, int) or max_attempts < 1:
+            raise ConfigurationError(
+                f"max_attempts is {max_attempts!r}.", fix="Pass a whole number from 1 on."
+            )
+        if not isinstance(deadline_seconds, int | float) or not 0 <= deadline_seconds < math.inf:
+            raise ConfigurationError(
+                f"deadline_seconds is {deadline_seconds!r}.", fix="Pass a number of seconds, not a negative one."
+            )
         values = {
             "user_metadata": user_metadata,
             "user_name": user_name,

@@ -194,7 +194,8 @@ class Committer:
 
     def _stale(self) -> DeltaError | None:
         try:
-            return self.guard.look()
+            with _typed():
+                return self.guard.look()
         except StorageError as error:
             return error  # nobody knows what the next version would be written on top of
 
@@ -208,6 +209,7 @@ class Committer:
         pauses = DecorrelatedJitter(random=self.random)
         unreadable = ""
         for remaining in range(READ_BACK_TRIES - 1, -1, -1):
+            began_ms = self.clock.now_ms()
             try:
                 found = self._read(version)
             except StorageError as error:
@@ -224,11 +226,13 @@ class Committer:
                 info = next((a for a in actions if isinstance(a, CommitInfo)), None)
                 if info is not None and info.txn_id == self.request.txn_id:
                     return self._recovered(version, data)
-                if actions:
+                # A line that says nothing to this version of the protocol is another writer's, too.
+                if found.strip():
                     stale = self._stale()
                     if stale is not None:
                         return self._refused(version, stale)
-                    self._lost_to(version, found)
+                    self._keep(version, found)
+                    self.guard.winner_seen(commit_path(version), found, at_ms=began_ms)
                     return _Lost(winner=WinningCommit.of(version, actions))
                 unreadable = "It is empty."
             # The store may have sent half of it, and it may be ours.
@@ -238,21 +242,30 @@ class Committer:
 
     def _examine_to_tail(self, known: int) -> int | CommitResult:
         """Judge every commit after `known`: the last version there is, or the result when one conflicts."""
+        began_ms = self.clock.now_ms()
         version = known
-        self.guard.tail_seen()
-        while True:
+        newest: bytes | None = None
+        outcome: CommitResult | None = None
+        while outcome is None:
             try:
                 found = self._read(version + 1)
                 if found is None:
-                    return version
+                    break
                 actions = decode_commit(found, path=commit_path(version + 1))
             except (StorageError, CorruptLogError) as error:
                 return self._unreadable(version + 1, str(error))
             version += 1
-            self._lost_to(version, found)
-            refusal = self.request.examine(WinningCommit.of(version, actions))
-            if refusal is not None:
-                return refusal
+            newest = found
+            self._keep(version, found)
+            outcome = self.request.examine(WinningCommit.of(version, actions))
+        # Whoever slept before it read on may have read another log. If `known` is still as it was, it is one.
+        stale = self._stale()
+        if stale is not None:
+            return self._refused(version + 1, stale)
+        self.guard.tail_seen(began_ms)
+        if newest is not None:
+            self.guard.winner_seen(commit_path(version), newest, at_ms=began_ms)
+        return version if outcome is None else outcome
 
     def _read(self, version: int) -> bytes | None:
         """The version's bytes, None when it does not exist; transport failures are tried again."""
@@ -287,7 +300,8 @@ class Committer:
 
     def _landed(self, version: int, data: bytes, *, recovered: bool) -> CommitResult:
         try:
-            stale = self.guard.after_put(version)
+            with _typed():
+                stale = self.guard.after_put(version)
         except StorageError as error:
             return self._unknown(version, f"Checking the log's tail failed: {error.problem}")
         if stale is not None:
@@ -300,10 +314,6 @@ class Committer:
         return Committed(
             version=version, recovered=recovered, attempts=self._attempts, txn_id=self.request.txn_id
         )
-
-    def _lost_to(self, version: int, data: bytes) -> None:
-        self._keep(version, data)
-        self.guard.winner_seen(commit_path(version), data)
 
     def _keep(self, version: int, data: bytes) -> None:
         self.tail.append(CommitData(version=version, path=commit_path(version), data=data))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from delta_core.actions import AddFile, Metadata, RemoveFile
+from delta_core.actions import AddFile, CommitInfo, Metadata, RemoveFile
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
@@ -27,6 +27,7 @@ from delta_core.errors import (
     ProtocolChangedError,
 )
 from delta_core.storage.uri import canonical_log_path
+from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.read_set import TransactionFootprint
 from delta_core.transaction.winning_commit import WinningCommit
@@ -46,6 +47,8 @@ INERT_PROPERTIES = frozenset(
 )
 """Properties that say nothing about what a data file may contain. Those outside `delta.` are inert too."""
 
+
+_CLOCK_SKEW_MS = 300_000
 
 VACUUM_START = "VACUUM START"
 """The operation of the commit that a vacuum makes before it deletes."""
@@ -235,15 +238,47 @@ def same_domain(
 def vacuum_started(
     transaction: TransactionFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """A vacuum began to delete files, perhaps those that the transaction wants to use again."""
+    """A vacuum began to delete files, perhaps those that the transaction adds.
+
+    Those are files that it wants to use again, and new ones that it wrote longer ago than the vacuum keeps
+    what no version names.
+    """
     info = winner.commit_info
-    if not transaction.reuses_files or info is None or info.operation != VACUUM_START:
+    if info is None or info.operation != VACUUM_START:
         return None
+    if not transaction.reuses_files:
+        return _outlived(transaction, winner, info)
     return ConcurrentWriteError(
         f"A vacuum began in {winner.label}, while this operation was about to use old files again.",
         cause="It may delete these files.",
         fix="Wait until the vacuum has ended, then run the operation again.",
     )
+
+
+def _outlived(
+    transaction: TransactionFootprint, winner: WinningCommit, vacuum: CommitInfo
+) -> ConcurrentModificationError | None:
+    if transaction.oldest_file_ms is None or vacuum.timestamp_ms is None:
+        return None
+    kept_ms = _vacuum_retention_ms(transaction, vacuum)
+    # Clocks differ, and so does when a file was closed from when the store had it.
+    kept_ms -= min(kept_ms // 10, _CLOCK_SKEW_MS)
+    if transaction.oldest_file_ms >= vacuum.timestamp_ms - kept_ms:
+        return None
+    return ConcurrentWriteError(
+        f"A vacuum began in {winner.label}, and files of this operation are older than what it keeps.",
+        cause="It takes files that no version names for left-overs and deletes them.",
+        fix="Run the operation again; vacuum with a longer retention than any write takes.",
+    )
+
+
+def _vacuum_retention_ms(transaction: TransactionFootprint, vacuum: CommitInfo) -> int:
+    for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
+        text = str(vacuum.operation_parameters.get(key, ""))
+        if text.isascii() and text.isdigit():
+            return int(text)
+    metadata = transaction.base_metadata
+    return TableProperties.of(metadata.configuration if metadata else {}).deleted_file_retention_ms
 
 
 CONFLICT_RULES: tuple[ConflictRule, ...] = (

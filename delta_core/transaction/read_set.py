@@ -41,6 +41,7 @@ class TransactionFootprint:
 
     Attributes:
         reuses_files: it adds data files that it did not write, and that no version may refer to by now.
+        oldest_file_ms: when the oldest of the files was written that it adds and does not remove as well.
     """
 
     reads: ReadSet
@@ -53,6 +54,7 @@ class TransactionFootprint:
     base_metadata: Metadata | None
     matcher: FileMatcher
     reuses_files: bool = False
+    oldest_file_ms: int | None = None
 
     @classmethod
     def of(
@@ -66,9 +68,15 @@ class TransactionFootprint:
         reuses_files: bool = False,
     ) -> TransactionFootprint:
         """The footprint of staged actions."""
+        removed = frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile))
+        written_ms = [
+            a.modification_time_ms
+            for a in actions
+            if isinstance(a, AddFile) and not (removed and canonical_log_path(a.path) in removed)
+        ]
         return cls(
             reads=reads,
-            removed_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile)),
+            removed_files=removed,
             added_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, AddFile)),
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
             app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
@@ -77,6 +85,7 @@ class TransactionFootprint:
             base_metadata=base_metadata,
             matcher=matcher,
             reuses_files=reuses_files,
+            oldest_file_ms=min(written_ms, default=None),
         )
 
     @property

@@ -16,9 +16,13 @@ from delta_core.errors import ObjectNotFoundError, StaleCommitError, StorageErro
 from delta_core.log.listing import list_log
 from delta_core.log.log_path import commit_path
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.transaction.staged_files import StagedFiles
 
 VERIFY_AFTER_MS = 10_000
 """Knowledge of the tail older than this is verified after the write; a quarter of the retention if less."""
+
+_YOUNG_MS = 600_000
+"""Nobody is refused for its age alone before; where logs are kept for less, each commit is looked up."""
 
 LOOK_AFTER_MS = 1_000
 """When the log was last seen longer ago than this, the version before is looked up first."""
@@ -42,6 +46,7 @@ class StaleWriterGuard:
         log_retention_ms: how long the table keeps log files.
         version_file: the commit of the version that was read, as it was then; None when not known.
         last_winner: or the path and the bytes of the last commit that others made since.
+        staged: the files to be committed; None when there are none.
     """
 
     store: LogStore
@@ -50,38 +55,42 @@ class StaleWriterGuard:
     log_retention_ms: int
     version_file: ObjectInfo | None = None
     last_winner: tuple[str, bytes] | None = None
+    staged: StagedFiles | None = None
 
     @property
     def age_ms(self) -> int:
         """Milliseconds since the tail was last seen."""
         return self.clock.now_ms() - self.known_at_ms
 
-    def tail_seen(self) -> None:
-        """Note that the tail is being read from the store."""
-        self.known_at_ms = self.clock.now_ms()
+    def tail_seen(self, at_ms: int) -> None:
+        """Note when the tail was read, of a log that has turned out to be the one known before."""
+        self.known_at_ms = at_ms
 
-    def winner_seen(self, path: str, data: bytes) -> None:
-        """Note the newest commit, which another writer made."""
+    def winner_seen(self, path: str, data: bytes, *, at_ms: int) -> None:
+        """Note the newest commit, which another writer made, and when it was read."""
         self.last_winner = (path, data)
+        self.known_at_ms = at_ms
 
     def look(self) -> StaleCommitError | None:
         """The reason not to write, nor to go on beside others' commits, or None.
 
-        One request when the log was not seen for a second, else none.
+        One request when the log was not seen for a second, else none; and one for each staged file when
+        they are as old as files that a vacuum deletes.
 
         Raises:
             StorageError: the store does not answer.
         """
-        if self.age_ms > self.log_retention_ms / 2:
+        if self.age_ms > max(self.log_retention_ms / 2, _YOUNG_MS):
             return StaleCommitError(
                 "The snapshot is too old to commit from.",
                 cause=f"It was read {self.age_ms // 1000} seconds ago, more than half the log's retention.",
                 fix="Reload the table and run the operation again.",
             )
         # A clock that was set back tells no age.
-        if 0 <= self.age_ms <= LOOK_AFTER_MS:
-            return None
-        return self._replaced()
+        replaced = None if 0 <= self.age_ms <= LOOK_AFTER_MS else self._replaced()
+        if replaced is None and self.staged is not None:
+            return self.staged.missing()
+        return replaced
 
     def _replaced(self) -> StaleCommitError | None:
         """The reason why the version before is not the one that was seen, or None, also when unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -19,7 +20,7 @@ from delta_core.actions import (
 )
 from delta_core.actions.checked_commit import encode_checked
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import CommitError, DeltaError, InvalidTableError
+from delta_core.errors import CommitError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
 from delta_core.schema.column_mapping import ColumnMapping
@@ -41,8 +42,11 @@ from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, Transact
 from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters
 from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
 from delta_core.transaction.reordering import WinnerExamination
+from delta_core.transaction.staged_files import StagedFiles
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
+
+_log = logging.getLogger(__name__)
 
 MAX_COMMITS_IN_SEGMENT = 500
 """A snapshot of more commits than this is read anew, once in so many: perhaps there is a checkpoint."""
@@ -151,10 +155,14 @@ class Transaction:
         observer: TransactionObserver = NULL_OBSERVER,
         clock: Clock = SYSTEM_CLOCK,
         random: Random | None = None,
+        known_at_ms: int | None = None,
     ) -> Self:
         """A transaction that creates version 0; its actions must hold a protocol and metadata.
 
         When another creator wins, `commit` returns a `Conflict` of the rule `protocol_changed`.
+
+        Args:
+            known_at_ms: when it was last seen that there is no table; now if None.
         """
         return cls(
             store=store,
@@ -166,7 +174,7 @@ class Transaction:
             observer=observer,
             clock=clock,
             random=random or Random(),
-            known_at_ms=None,
+            known_at_ms=known_at_ms,
         )
 
     @property
@@ -267,15 +275,7 @@ class Transaction:
                 deadline_seconds=self.properties.deadline_seconds,
                 has_key=self.properties.txn is not None,
             ),
-            guard=StaleWriterGuard(
-                store=self.store,
-                clock=self._clock,
-                known_at_ms=self._known_at_ms,
-                log_retention_ms=TableProperties.of(
-                    self._metadata_of(actions).configuration
-                ).log_retention_ms,
-                version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
-            ),
+            guard=self._guard(actions),
             clock=self._clock,
             random=self._random,
             observer=self._observer,
@@ -292,6 +292,23 @@ class Transaction:
         if result.already_applied:
             return replace(result, snapshot=snapshot)
         return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
+
+    def _guard(self, actions: list[Action]) -> StaleWriterGuard:
+        properties = TableProperties.of(self._metadata_of(actions).configuration)
+        return StaleWriterGuard(
+            store=self.store,
+            clock=self._clock,
+            known_at_ms=self._known_at_ms,
+            log_retention_ms=properties.log_retention_ms,
+            version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
+            staged=StagedFiles(
+                store=self.store,
+                clock=self._clock,
+                paths=tuple(action.path for action in actions if isinstance(action, AddFile)),
+                since_ms=self._known_at_ms,
+                retention_ms=properties.deleted_file_retention_ms,
+            ),
+        )
 
     def _final_actions(self) -> list[Action]:
         actions: list[Action] = [a for a in self._actions if not isinstance(a, CommitInfo)]
@@ -401,7 +418,8 @@ class Transaction:
             if self.snapshot is None or self._should_read_anew(tail):
                 return Snapshot.load(self.store, clock=self._clock)
             return self.snapshot.advance(tail)
-        except DeltaError:
+        except Exception as error:  # a store may fail in ways of its own
+            _log.warning("the table could not be read after the commit", extra={"error": str(error)})
             return None
 
     def _should_read_anew(self, tail: Sequence[CommitData]) -> bool:

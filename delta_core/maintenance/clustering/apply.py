@@ -94,7 +94,6 @@ def apply_z_order(
             f"{memory_limit_bytes} bytes of memory cannot hold a row", fix="give a positive memory limit"
         )
     latest = snapshot.refresh()
-    known_at_ms = clock.now_ms()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation="put the table into Z-order")
     latest.require_writable(operation="put the table into Z-order")
@@ -136,7 +135,6 @@ def apply_z_order(
         properties=properties,
         observer=observer,
         clock=clock,
-        known_at_ms=known_at_ms,
     )
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
     transaction.set_metrics(operation_metrics(list(planned.values()), adds))

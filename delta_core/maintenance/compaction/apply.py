@@ -83,7 +83,6 @@ def apply_compaction(
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
     """
     latest = snapshot.refresh()
-    known_at_ms = clock.now_ms()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation="compact the table")
     latest.require_writable(operation="compact the table")
@@ -108,7 +107,6 @@ def apply_compaction(
         properties=properties,
         observer=observer,
         clock=clock,
-        known_at_ms=known_at_ms,
     )
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
     transaction.set_metrics(operation_metrics(_sizes(plan), adds))

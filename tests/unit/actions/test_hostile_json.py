@@ -22,6 +22,8 @@ ADD = b'{"add":{"path":"a","partitionValues":{},"size":1,"modificationTime":1,"d
         (ADD % b',"unknown":[{"x":1,"x":1}]', "x"),
         (ADD % b',"x\\\\":1,"x\\\\":2', "x\\"),
         (b'{"txn":{"appId":"a","version":1},"txn":{"appId":"b","version":1}}', "txn"),
+        (b'{"txn":{"appId":"a","version":1},"txn":null}', "txn"),
+        (b'{"commitInfo":{},"txn":{"appId":"a","version":1},"txn":null}', "txn"),
     ],
 )
 def test_a_key_twice_in_one_object_is_refused(line: bytes, key: str) -> None:
@@ -45,6 +47,17 @@ def test_text_that_only_looks_so_is_none(extra: bytes) -> None:
     assert parse_line(ADD % extra, number=1, path="x") is not None
 
 
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"k":', b"}")])
+def test_a_key_twice_beside_a_deep_field_is_refused(opening: bytes, closing: bytes) -> None:
+    deep = opening * 1000 + b"1" + closing * 1000
+    with pytest.raises(CorruptLogError, match="Line 1 of 'x'"):
+        parse_line(ADD % (b',"size":2,"unknown":' + deep), number=1, path="x")
+
+
+def test_an_action_that_is_null_is_none() -> None:
+    assert parse_line(b'{"txn":null, "add":null}', number=1, path="x") is None
+
+
 def test_provenance_may_say_what_it_likes() -> None:
     action = parse_line(b'{"commitInfo":{"a":1,"a":2}}', number=1, path="x")
     assert action is not None
@@ -64,10 +77,10 @@ def test_lines_are_counted_as_editors_do() -> None:
 
 
 def test_line_ends_take_no_memory() -> None:
-    data = b"\n" * 2_000_000
+    data = b"\n" * 2_000_000 + b"a"
     tracemalloc.start()
     try:
-        assert list(iter_lines(data)) == []
+        assert list(iter_lines(data)) == [(2_000_001, b"a")]
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

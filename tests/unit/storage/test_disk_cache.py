@@ -132,3 +132,12 @@ def test_what_a_killed_process_left_is_removed(cache: DiskCache) -> None:
         cache.put(str(number), bytes(200))
     assert not old.exists()
     assert young.exists()
+
+
+def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "a" / "cache")
+    cache.put("a", b"secret")
+    (entry,) = _entries(cache)
+    assert entry.stat().st_mode & 0o777 == 0o600
+    assert entry.parent.stat().st_mode & 0o777 == 0o700
+    assert cache.directory.stat().st_mode & 0o777 == 0o700

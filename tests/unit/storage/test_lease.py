@@ -400,3 +400,24 @@ def _until(condition: Any) -> None:
             return
         time.sleep(0.02)
     raise AssertionError("it did not come to pass")
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        (1, {"ttlMs": 10**400}),
+        (1, {"fence": 1 << 63}),
+        (1, {"holder": "\ud800x"}),
+        (10**20 - 1, {}),
+        ((1 << 63) - 1, {}),
+    ],
+)
+def test_numbers_and_texts_that_no_holder_writes_stop_by_name(
+    tmp_path: Path, name: int, changed: dict[str, object]
+) -> None:
+    store = LocalLogStore(str(tmp_path))
+    record = {"formatVersion": 1, "fence": 1, "holder": "x", "token": "t", "nonce": "n", "ttlMs": 1000}
+    path = f"_deltaward/leases/m/{name:020}.json"
+    store.put_if_absent(path, json.dumps({**record, "state": "held", **changed}).encode())
+    with pytest.raises(LeaseFileError, match=path.rpartition("/")[2]):
+        acquire_lease(store, "m")

@@ -135,3 +135,27 @@ def test_a_server_s_answer_does_not_pass_for_missing_credentials() -> None:
         f"Generic S3 error: Error performing GET https://h/b/k in 1ms - Server returned error: {said}"
     )
     assert "no credentials" not in str(read_error(error, "p", verb="read"))
+
+
+@pytest.mark.parametrize(
+    "answer_text",
+    [
+        "<Error><Code>AccessDenied</Code><Message>bad Authorization: Bearer SEKRIT.a</Message></Error>",
+        "<Error><Code>X</Code><Message>authorization: A key=SEKRIT, Signature=SEKRIT</Message></Error>",
+        '{"message":"Authorization: Bearer SEKRIT"}',
+        '{"error":"Bearer SEKRIT"}',
+        "<Error><Code>X</Code><Message>cookie: a=SEKRIT; x-api-key: SEKRIT passwd=SEKRIT</Message></Error>",
+        '<Error><Code>X</Code><Message>id_token: "SEKRIT" session=SEKRIT pwd=SEKRIT</Message></Error>',
+        "<Error><Code>SEKRIT x-ms-foo:SEKRIT</Code></Error>",
+    ],
+)
+def test_what_an_answer_repeats_of_a_request_is_left_out(answer_text: str) -> None:
+    shown = redacted(f"Error performing PUT http://h/b/k - status code: 403 Forbidden: {answer_text}")
+    assert "SEKRIT" not in shown
+    assert "403 Forbidden" in shown
+
+
+def test_what_a_program_for_credentials_prints_is_left_out() -> None:
+    shown = redacted("Generic S3 error: External AWS credential provider: CredentialRetrievalError: SEKRIT")
+    assert "CredentialRetrievalError" in shown
+    assert "SEKRIT" not in shown

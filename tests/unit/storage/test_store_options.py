@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from obstore.store import AzureStore
 
 from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.storage import azure
 from delta_core.storage.open import open_store
-from delta_core.storage.store_options import checked_options, require_service_address
+from delta_core.storage.service_address import require_service_address
+from delta_core.storage.store_options import checked_options
 
 SECRET = "hunter2/secret"
 
@@ -70,6 +73,18 @@ def test_values_do_not_show() -> None:
         "http://169.254.169.254/latest",
         "http://[fe80::1]/",
         "http://0.0.0.0:9000",
+        "http://2852039166/",
+        "http://0xa9fea9fe/",
+        "http://0251.0376.0251.0376/",
+        "http://169.254.43518/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://169.254.169.254./",
+        "http://\uff11\uff16\uff19.254.169.254/",
+        "http://[fd00:ec2::254]/",
+        "http://100.100.100.200/",
+        "http://metadata.google.internal/",
+        "http://METADATA.google.internal./",
         "ftp://host/",
         "host:9000",
         "http://user:password@host/",
@@ -82,6 +97,21 @@ def test_an_endpoint_is_a_service_s_address(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         require_service_address("endpoint", url)
     assert "password" not in str(caught.value).replace("holds a password", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9000",
+        "http://10.0.0.5:9000",
+        "http://[::1]:9000",
+        "https://s3.eu-west-1.amazonaws.com",
+        "https://0xstorage.example.com",
+        "https://fefe.example.com",
+    ],
+)
+def test_a_private_address_may_be_a_store_s(url: str) -> None:
+    require_service_address("endpoint", url)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +137,18 @@ def test_a_store_with_wrong_options_does_not_open(
         open_store(uri, storage_options=options)
 
 
-@pytest.mark.parametrize("uri", ["abfss://container/t", "abfss://container@host/t", "az://c@account.x/t"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "abfss://container/t",
+        "abfss://container@host/t",
+        "az://c@account.x/t",
+        "abfss://c@account.dfs.example.com/t",
+        "abfss://c@account.dfs.core.windows.net.example.com/t",
+        "abfss://c@10.0.0.5/t",
+        "abfss://c@.dfs.core.windows.net/t",
+    ],
+)
 def test_azure_s_uris_name_container_and_account_as_their_scheme_does(uri: str) -> None:
     with pytest.raises(InvalidUriError):
         open_store(uri, storage_options={"account_key": "a2V5"})
@@ -174,3 +215,31 @@ def test_an_azure_uri_without_an_account_says_where_to_name_it(monkeypatch: pyte
         open_store("az://container/t")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     open_store("az://container/t")
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("abfss://c@acct.dfs.core.windows.net/t", {}),
+        ("abfss://c@acct.blob.core.windows.net/t", {}),
+        (
+            "abfss://c@acct.dfs.core.chinacloudapi.cn/t",
+            {"endpoint": "https://acct.blob.core.chinacloudapi.cn"},
+        ),
+        ("abfss://c@onelake.dfs.fabric.microsoft.com/t", {"use_fabric_endpoint": True}),
+    ],
+)
+def test_an_account_is_asked_in_its_own_cloud(
+    uri: str, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, object] = {}
+
+    def client(container: str, *, config: dict[str, object], **options: object) -> AzureStore:
+        found.update(config)
+        return AzureStore(container, config=config, **options)
+
+    for name in [name for name in os.environ if name.startswith(("AZURE_", "AZURITE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(azure, "AzureStore", client)
+    open_store(uri)
+    assert found == {"account_name": uri.partition("@")[2].partition(".")[0], **expected}
