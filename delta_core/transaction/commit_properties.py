@@ -65,7 +65,8 @@ class CommitProperties:
             )
         if not isinstance(deadline_seconds, int | float) or not 0 <= deadline_seconds < math.inf:
             raise ConfigurationError(
-                f"deadline_seconds is {deadline_seconds!r}.", fix="Pass a number of seconds, not a negative one."
+                f"deadline_seconds is {deadline_seconds!r}.",
+                fix="Pass a number of seconds, not a negative one.",
             )
         values = {
             "user_metadata": user_metadata,

@@ -38,7 +38,7 @@ from delta_core.errors import (
     WriteRefusedError,
 )
 from delta_core.log.commit_reader import CommitData
-from delta_core.log.log_path import commit_path
+from delta_core.log.log_path import MAX_VERSION, commit_path
 from delta_core.observability import (
     COMMIT_CONFLICT_TOTAL,
     COMMIT_REBASE_TOTAL,
@@ -154,6 +154,8 @@ class Committer:
 
     def _settle(self, version: int, data: bytes) -> CommitResult | _Lost:
         """Write one version until its owner is certain."""
+        if version > MAX_VERSION:
+            return Rejected(error=_beyond(version), attempts=self._attempts)
         pauses = DecorrelatedJitter(random=self.random)
         undecided = False
         while True:
@@ -364,6 +366,14 @@ def _typed() -> Iterator[None]:
             cause=f"{type(error).__name__}: {error}",
             fix="Look for the cause in the store's client.",
         ) from error
+
+
+def _beyond(version: int) -> CommitRejectedError:
+    return CommitRejectedError(
+        f"There is no version {version}.",
+        cause=f"The last one that readers look for is {MAX_VERSION}, which a table gets to by a forged log.",
+        fix="Find out who wrote the log's last version, and restore the log from a copy.",
+    )
 
 
 def _rejection(error: StorageError) -> StorageError | CommitRejectedError:

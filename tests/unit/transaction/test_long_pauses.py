@@ -18,8 +18,8 @@ from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import CommitMode, commit_new_files
-from delta_core.errors import ConfigurationError, StaleCommitError, StorageError
-from delta_core.log.log_path import commit_path
+from delta_core.errors import CommitRejectedError, ConfigurationError, StaleCommitError, StorageError
+from delta_core.log.log_path import MAX_VERSION, commit_path
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -331,3 +331,18 @@ def test_a_store_s_own_error_before_the_write_is_a_rejection(tmp_path: Path) -> 
 def test_what_no_commit_can_say_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         CommitProperties(**wrong)
+
+
+def test_there_is_no_version_after_the_last(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, rows(0))
+    DeltaTable(uri).create_checkpoint()
+    log = Path(uri, "_delta_log")
+    for path in [*log.glob("*.json"), *log.glob("*.parquet")]:
+        path.rename(log / path.name.replace("0" * 20, f"{MAX_VERSION:020}"))
+    (log / "_last_checkpoint").unlink()
+    before = sorted(path.name for path in log.iterdir())
+    with pytest.raises(CommitRejectedError, match="There is no version"):
+        write_deltalake(uri, rows(1), mode="append")
+    assert sorted(path.name for path in log.iterdir()) == before
+    assert values(uri) == [0]
