@@ -139,11 +139,7 @@ class _VectorFile:
 
     def abort(self, error: BaseException) -> None:
         """Nothing of it appears. Raises what the store makes of the error, if that is another one."""
-        try:
-            self._stack.__exit__(type(error), error, error.__traceback__)
-        except BaseException as raised:
-            if raised is not error:
-                raise
+        self._stack.__exit__(type(error), error, error.__traceback__)
 
     def _put(self, data: bytes) -> None:
         self._sink.write(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from delta_core.deletion_vectors import writer
 from delta_core.deletion_vectors.encode import serialize_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import (
@@ -134,6 +136,13 @@ def test_a_vector_that_is_none_leaves_nothing(store: LocalLogStore, wrong: list[
         inline_descriptor(wrong)
 
 
+class FullDisk:
+    """Takes nothing."""
+
+    def write(self, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+
 class BreakingStore(LocalLogStore):
     """Whose second file fails in one of three ways."""
 
@@ -147,9 +156,7 @@ class BreakingStore(LocalLogStore):
         if second and self.way == "open":
             raise StorageError("no more files")
         with super().open_output(path) as sink:
-            if second and self.way == "write":
-                sink.close()
-            yield sink
+            yield FullDisk() if second and self.way == "write" else sink
         if second and self.way == "close":
             raise StorageError("is it there?")
 
@@ -159,10 +166,23 @@ def test_a_failure_leaves_nothing(tmp_path: Path, way: str) -> None:
     store = BreakingStore(tmp_path)
     store.way = way
     full = np.arange(0, 4000, 3)
-    with pytest.raises((StorageError, ValueError)):
+    with pytest.raises(StorageError):
         write_deletion_vectors(store, [full, full], max_file_bytes=100)
     assert store.outputs == 2
     assert files_below(store) == []
+
+
+def test_a_vector_that_no_descriptor_can_describe(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = np.arange(0, 4000, 3)
+    monkeypatch.setattr(writer, "MAX_VECTOR_BYTES", len(serialize_vector(full)) + 9)
+    with pytest.raises(ConfigurationError, match="of 1334 rows is too large"):
+        write_deletion_vectors(store, [full])
+    monkeypatch.setattr(writer, "MAX_VECTOR_BYTES", len(serialize_vector(full)) + 10)
+    written = write_deletion_vectors(store, [full, full])
+    assert len(written.paths) == 2
+    assert read_back(store, written) == [full.tolist()] * 2
 
 
 def test_what_cannot_be_deleted_hides_no_error(store: LocalLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
