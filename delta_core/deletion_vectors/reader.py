@@ -7,16 +7,19 @@ import zlib
 
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
+from delta_core.deletion_vectors.format import (
+    FILE_VERSION,
+    FRAME_BYTES,
+    MAGIC,
+    MAX_VECTOR_BYTES,
+    UUID_CHARACTERS,
+)
 from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
 from delta_core.errors import InvalidTableError
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
-_MAGIC = 1681511377
-_FORMAT_VERSION = 1
-_UUID_CHARACTERS = 20
-_MAX_BYTES = 1 << 31
 # A value takes 27 at most, when it is the only one of its bucket (a key, a cookie and a count, 4 each), of
 # its container (a header and an offset, 4 each, and a byte of flags) and of its run (a count of 2, a run of
 # 4). A bucket of 12 for each 2^32 rows may be there and be empty.
@@ -55,7 +58,7 @@ def read_deletion_vector(
     where = f"{descriptor.storage_type}:{descriptor.path_or_inline_dv[:80]}"
     if descriptor.cardinality > num_rows:
         raise _malformed(where, f"it deletes {descriptor.cardinality} rows of a file that has {num_rows}")
-    if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < _MAX_BYTES:
+    if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < MAX_VECTOR_BYTES:
         raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
     if descriptor.size_in_bytes > _most_bytes(descriptor.cardinality, num_rows=num_rows):
         raise _malformed(
@@ -83,9 +86,9 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str)
         return resolve_data_path(text, root_uri=root_uri)
     if descriptor.storage_type != "u":
         raise ValueError(f"its storage type is {descriptor.storage_type!r}, expected u, i or p")
-    if len(text) < _UUID_CHARACTERS:
+    if len(text) < UUID_CHARACTERS:
         raise ValueError("its name is shorter than a UUID")
-    prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+    prefix, encoded = text[:-UUID_CHARACTERS], text[-UUID_CHARACTERS:]
     if "/" in prefix or prefix in (".", ".."):
         raise ValueError("its prefix is not one directory")
     name = f"deletion_vector_{uuid.UUID(bytes=z85.decode(encoded))}.bin"
@@ -99,8 +102,8 @@ def _most_bytes(cardinality: int, *, num_rows: int) -> int:
 
 def _require_magic(found: bytes) -> None:
     magic = int.from_bytes(found, "little")
-    if magic != _MAGIC:
-        raise MalformedBitmap(f"its magic number is {magic}, expected {_MAGIC}")
+    if magic != MAGIC:
+        raise MalformedBitmap(f"its magic number is {magic}, expected {MAGIC}")
 
 
 def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
@@ -130,11 +133,11 @@ def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataA
     ) as source:
         try:
             version = source.read(1)
-            if version != bytes([_FORMAT_VERSION]):
+            if version != bytes([FILE_VERSION]):
                 raise MalformedBitmap(f"its file has format version {version.hex() or 'none'}, expected 01")
             # Without an offset the vector is the first one, right after the version.
             start = max(offset, 1)
-            if start + descriptor.size_in_bytes + 8 > source.size():
+            if start + descriptor.size_in_bytes + FRAME_BYTES > source.size():
                 # Read so far, a size of two gigabytes would be allocated first.
                 raise MalformedBitmap("its file ends early")
             source.seek(start)
@@ -146,7 +149,7 @@ def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataA
             framed = source.read(4 + descriptor.size_in_bytes + 4)
         except OSError as error:
             raise MalformedBitmap(str(error)) from error
-    if len(framed) != descriptor.size_in_bytes + 8:
+    if len(framed) != descriptor.size_in_bytes + FRAME_BYTES:
         raise MalformedBitmap("its file ends early")
     _require_size(framed[:4], descriptor)
     data = framed[4:-4]

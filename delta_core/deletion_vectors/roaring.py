@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from delta_core.deletion_vectors.format import (
+    BITSET_BYTES,
+    LARGEST_ARRAY,
+    NO_OFFSETS_BELOW,
+    NO_RUNS,
+    VALUES_PER_CONTAINER,
+    WITH_RUNS,
+)
+
 Positions = npt.NDArray[np.int64]
 """Row positions in a file, from 0, ascending and distinct."""
-
-_NO_RUNS = 12346
-_WITH_RUNS = 12347
-_NO_OFFSETS_BELOW = 4
-_BITSET_BYTES = 8192
-_LARGEST_ARRAY = 4096
-_VALUES_PER_CONTAINER = 1 << 16
 
 
 class MalformedBitmap(ValueError):  # noqa: N818 - a signal to the caller, who names the file
@@ -86,13 +88,13 @@ class _Reader:
 def _decode_32(reader: _Reader, *, limit: int) -> list[Positions]:
     """The containers of one 32-bit bitmap, each as its values."""
     cookie = reader.unsigned(4)
-    if cookie & 0xFFFF == _WITH_RUNS:
+    if cookie & 0xFFFF == WITH_RUNS:
         count = (cookie >> 16) + 1
         flags = np.unpackbits(np.frombuffer(reader.take((count + 7) // 8), np.uint8), bitorder="little")
         runs = flags[:count].astype(bool)
-    elif cookie == _NO_RUNS:
+    elif cookie == NO_RUNS:
         count = reader.unsigned(4)
-        if count > _VALUES_PER_CONTAINER:
+        if count > VALUES_PER_CONTAINER:
             raise MalformedBitmap(f"it claims {count} containers in a bucket")
         runs = np.zeros(count, dtype=bool)
     else:
@@ -101,7 +103,7 @@ def _decode_32(reader: _Reader, *, limit: int) -> list[Positions]:
     keys, sizes = header[:, 0], header[:, 1] + 1
     if (np.diff(keys) <= 0).any():
         raise MalformedBitmap("its containers are not in order")
-    if cookie == _NO_RUNS or count >= _NO_OFFSETS_BELOW:
+    if cookie == NO_RUNS or count >= NO_OFFSETS_BELOW:
         reader.take(4 * count)  # offsets, which the containers' sizes say again
     parts: list[Positions] = []
     for key, size, is_run in zip(keys.tolist(), sizes.tolist(), runs.tolist(), strict=True):
@@ -114,12 +116,12 @@ def _decode_32(reader: _Reader, *, limit: int) -> list[Positions]:
 
 
 def _plain_container(reader: _Reader, size: int) -> Positions:
-    if size <= _LARGEST_ARRAY:
+    if size <= LARGEST_ARRAY:
         values = reader.array(size).astype(np.int64)
         if (np.diff(values) <= 0).any():
             raise MalformedBitmap("the values of a container are not in order")
         return values
-    bits = np.unpackbits(np.frombuffer(reader.take(_BITSET_BYTES), np.uint8), bitorder="little")
+    bits = np.unpackbits(np.frombuffer(reader.take(BITSET_BYTES), np.uint8), bitorder="little")
     values = np.flatnonzero(bits).astype(np.int64)
     if len(values) != size:
         raise MalformedBitmap(f"a container has {len(values)} values, and its header says {size}")
@@ -131,7 +133,7 @@ def _run_container(reader: _Reader, size: int) -> Positions:
     runs = reader.array(2 * count).reshape(count, 2).astype(np.int64)
     starts, lengths = runs[:, 0], runs[:, 1] + 1
     ends = starts + lengths
-    if (ends > _VALUES_PER_CONTAINER).any() or (starts[1:] < ends[:-1]).any():
+    if (ends > VALUES_PER_CONTAINER).any() or (starts[1:] < ends[:-1]).any():
         raise MalformedBitmap("the runs of a container overlap or leave it")
     if int(lengths.sum()) != size:
         raise MalformedBitmap(f"the runs of a container have {int(lengths.sum())} values, not {size}")

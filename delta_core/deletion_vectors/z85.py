@@ -5,9 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 _ALPHABET = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_CHARACTERS = np.frombuffer(_ALPHABET, np.uint8)
 _INVALID = 255
 _DIGITS = np.full(256, _INVALID, dtype=np.uint8)
-_DIGITS[np.frombuffer(_ALPHABET, np.uint8)] = np.arange(85, dtype=np.uint8)
+_DIGITS[_CHARACTERS] = np.arange(85, dtype=np.uint8)
+
+
+def encode(data: bytes) -> str:
+    """The text: five characters for every four bytes, zeros added to the last ones.
+
+    How many bytes there were, the text does not say.
+    """
+    groups = np.frombuffer(data + bytes(-len(data) % 4), ">u4").astype(np.uint32)
+    digits = np.empty((len(groups), 5), np.uint8)
+    for place in range(4, -1, -1):
+        digits[:, place] = groups % 85
+        groups //= 85
+    return _CHARACTERS[digits].tobytes().decode("ascii")
 
 
 def decode(text: str) -> bytes:

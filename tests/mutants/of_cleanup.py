@@ -9,6 +9,7 @@ LOG_CLEANUP = "delta_core.checkpoint.log_cleanup"
 CHECKPOINT = "delta_core.checkpoint.classic"
 
 VACUUM_TESTS = "tests/unit/maintenance/test_vacuum.py"
+VECTOR_TESTS = "tests/unit/maintenance/test_vacuum_vectors.py"
 CLEANUP_TESTS = "tests/unit/checkpoint/test_log_cleanup.py"
 CHECKPOINT_TESTS = "tests/unit/checkpoint/test_classic.py"
 OTHER_WRITERS_TESTS = "tests/unit/checkpoint/test_other_writers.py"
@@ -23,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="vacuum takes files removed a moment ago",
         target=f"{VACUUM}.protected:keys_to_keep",
-        edits=(('protected_keys(tombstones["path"].to_pylist(), root_uri=root_uri)', "set()"),),
+        edits=(("named_keys(tombstones, root_uri=root_uri)", "set()"),),
         killer=f"{VACUUM_TESTS}::test_a_file_removed_within_the_retention_stays_however_old_it_is",
     ),
     Mutant(
@@ -81,17 +82,21 @@ MUTANTS = [
     ),
     Mutant(
         name="vacuum takes deletion vectors",
-        target=f"{VACUUM}.listing:classify",
-        edits=(("if keeps_deletion_vectors and", "if False and"),),
-        killer=f"{VACUUM_TESTS}::test_names_decide_what_is_looked_at",
+        target=f"{VACUUM}.vectors:named_keys",
+        edits=(("if vectors.null_count == len(vectors):", "if True:"),),
+        killer=f"{VECTOR_TESTS}::test_vectors_of_live_files_stay",
     ),
     Mutant(
-        name="vacuum takes change data",
-        target=f"{VACUUM}.listing:classify",
-        edits=(
-            ('any(part.startswith(("_", "."))', 'any(part.startswith(("_", ".")) and part != "_change_data"'),
-        ),
-        killer=f"{VACUUM_TESTS}::test_names_decide_what_is_looked_at",
+        name="vacuum takes the vectors of a version within a longer retention",
+        target=f"{VACUUM}.protected:removed_keys",
+        edits=((" | vector_keys(remove.deletion_vector, root_uri=root_uri)", ""),),
+        killer=f"{VECTOR_TESTS}::test_a_longer_retention_finds_vectors_in_the_log",
+    ),
+    Mutant(
+        name="vacuum takes change data that was committed late",
+        target=f"{VACUUM}.plan:plan_vacuum",
+        edits=(("if any(kind is FileKind.CHANGE_DATA for _, kind in unpinned):", "if False:"),),
+        killer=f"{VECTOR_TESTS}::test_change_data_that_was_committed_late_stays",
     ),
     Mutant(
         name="vacuum takes hidden files",

@@ -15,10 +15,11 @@ from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
+from delta_core.maintenance.vacuum.listing import is_change_data
 from delta_core.maintenance.vacuum.path_identity import listed_key
 from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
-from delta_core.maintenance.vacuum.protected import keys_to_keep
+from delta_core.maintenance.vacuum.protected import change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
@@ -81,7 +82,8 @@ def apply_vacuum(
         before_deleting: called before each group of deletions; what it raises ends the vacuum.
 
     Raises:
-        MaintenanceError: the plan is for another table, or names files that no vacuum deletes.
+        MaintenanceError: the plan is for another table, or names files that no vacuum deletes; or which file
+            a deletion vector is in cannot be told.
         UnsupportedTableFeatureError: the table got a feature that is not known.
         LeaseFileError: a reader's pin cannot be read.
         StorageError: the store failed; some files may have been deleted, all of them in the plan.
@@ -169,7 +171,7 @@ class _Deletion:
         for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
             latest.require_writable(operation="vacuum the table")
-            keep = _keep(latest, self._plan) | self._pinned(latest, group)
+            keep = _keep(latest, self._plan) | self._pinned(latest, group) | self._recent(latest, group)
             going = [
                 file
                 for file in group
@@ -195,6 +197,14 @@ class _Deletion:
             if not planned.isdisjoint(item.keys):
                 self.pins.add(item.pin.label)
         return keys
+
+    def _recent(self, latest: Snapshot, group: Sequence[VacuumFile]) -> set[str]:
+        """Change data that was committed after the plan, though it was written long before."""
+        if not any(is_change_data(file.path) for file in group):
+            return set()
+        # The plan has read the commits since its own cutoff.
+        known = self._plan.version if self._cutoff_ms == self._plan.cutoff_ms else -1
+        return change_data_to_keep(latest, cutoff_ms=self._cutoff_ms, after_version=known)
 
     def _tasks(self, table_uri: str, files: Sequence[VacuumFile]) -> list[JsonObject]:
         return [

@@ -31,14 +31,8 @@ def require_deletable(snapshot: Snapshot, paths: Sequence[str]) -> None:
     Raises:
         MaintenanceError: the plan was not made by `plan_vacuum`, or was changed since.
     """
-    features = snapshot.protocol.writer_features or frozenset()
     for path in paths:
-        kind = classify(
-            path,
-            partition_columns=snapshot.partition_columns,
-            keeps_deletion_vectors="deletionVectors" in features,
-        )
-        if kind is FileKind.KEPT:
+        if classify(path, partition_columns=snapshot.partition_columns) is FileKind.KEPT:
             raise MaintenanceError(
                 f"the plan would delete {path!r}",
                 cause="no vacuum deletes the log, nor files and directories whose names begin with _ or .",

@@ -11,39 +11,46 @@ from delta_core.storage.log_store import ObjectInfo
 RESERVED_DIRECTORIES = frozenset({"_delta_log", "_deltaward"})
 """Never looked into, whatever their age."""
 
+CHANGE_DATA_DIRECTORY = "_change_data"
+"""Where files of change data are, right below the root (PROTOCOL.md, "Change Data Files")."""
+
 STAGING_DIRECTORY = "_temporary"
 """Where Spark's committer keeps unfinished files; ours are in `<job-id>/_temporary`."""
 
 
 class FileKind(Enum):
-    """How a listed file is treated."""
+    """How a listed file is treated. Files of deletion vectors lie among the data files, and are as they."""
 
     DATA = "data"
+    CHANGE_DATA = "change data"
     STAGING = "staging"
     KEPT = "kept"
 
 
-def classify(path: str, *, partition_columns: Sequence[str], keeps_deletion_vectors: bool) -> FileKind:
+def classify(path: str, *, partition_columns: Sequence[str]) -> FileKind:
     """What a store path is to a vacuum.
 
     Names that start with `_` or `.` are kept, files and directories alike, as other engines use them;
-    a directory of a partition column (`_day=1`) is no such name, and the unfinished files of one of our
-    jobs are known leftovers.
+    a directory of a partition column (`_day=1`) is no such name, nor is that of change data, and the
+    unfinished files of one of our jobs are known leftovers.
     """
     parts = path.split("/")
     if parts[0] in RESERVED_DIRECTORIES:
         return FileKind.KEPT
     if len(parts) > 2 and parts[1] == STAGING_DIRECTORY and _is_job_directory(parts[0]):
         return FileKind.STAGING
-    *directories, name = parts
+    *directories, name = parts[1:] if is_change_data(path) else parts
     if name.startswith(("_", ".")):
         return FileKind.KEPT
     prefixes = tuple(f"{column}=" for column in partition_columns)
     if any(part.startswith(("_", ".")) and not part.startswith(prefixes) for part in directories):
         return FileKind.KEPT
-    if keeps_deletion_vectors and name.startswith("deletion_vector") and name.endswith(".bin"):
-        return FileKind.KEPT
-    return FileKind.DATA
+    return FileKind.CHANGE_DATA if is_change_data(path) else FileKind.DATA
+
+
+def is_change_data(path: str) -> bool:
+    """Whether a store path is below the directory of change data."""
+    return path.startswith(f"{CHANGE_DATA_DIRECTORY}/")
 
 
 def listed_files(snapshot: Snapshot) -> Iterator[tuple[ObjectInfo, FileKind]]:
@@ -52,13 +59,8 @@ def listed_files(snapshot: Snapshot) -> Iterator[tuple[ObjectInfo, FileKind]]:
     Raises:
         StorageError: a directory could not be listed; then nothing is known and nothing may be deleted.
     """
-    features = snapshot.protocol.writer_features or frozenset()
     for info in snapshot.store.walk():
-        kind = classify(
-            info.path,
-            partition_columns=snapshot.partition_columns,
-            keeps_deletion_vectors="deletionVectors" in features,
-        )
+        kind = classify(info.path, partition_columns=snapshot.partition_columns)
         if kind is not FileKind.KEPT:
             yield info, kind
 

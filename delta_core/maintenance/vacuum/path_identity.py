@@ -31,6 +31,12 @@ def listed_key(store_path: str) -> str:
     return store_path if store_path.isascii() else unicodedata.normalize("NFC", store_path)
 
 
+def spelled_key(spelling: str) -> str | None:
+    """The key of a path as somebody may have spelled it; None when it leads out of the root."""
+    normal = posixpath.normpath(spelling.replace("\\", "/")).lstrip("/")
+    return None if normal in (".", "..") or normal.startswith("../") else listed_key(normal)
+
+
 def _keys(raw: str, root_uri: str) -> Iterator[str]:
     try:
         resolved = resolve_data_path(raw, root_uri=root_uri)
@@ -40,6 +46,6 @@ def _keys(raw: str, root_uri: str) -> Iterator[str]:
     if "%" in raw or "//" in raw or "\\" in raw:
         # A writer that forgot to encode stored the raw spelling; one that encoded twice, the other.
         for spelling in (raw, unquote(resolved)):
-            normal = posixpath.normpath(spelling.replace("\\", "/")).lstrip("/")
-            if normal not in (".", "..") and not normal.startswith("../"):
-                yield listed_key(normal)
+            key = spelled_key(spelling)
+            if key is not None:
+                yield key

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from delta_core.actions.deletion_vector import DeletionVectorDescriptor
-from delta_core.deletion_vectors.reader import deletion_vector_path
-from delta_core.errors import DeltaError, MaintenanceError, PathEscapeError
-from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.actions import AddCdcFile
+from delta_core.errors import DeltaError, MaintenanceError, VersionNotFoundError
+from delta_core.maintenance.vacuum.path_identity import protected_keys
+from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
+from delta_core.maintenance.vacuum.vectors import named_keys
+from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedFiles:
-    """The files that one pin needs, as keys of store paths."""
+    """The files that one pin needs, those with the version's change data included, as keys of store paths."""
 
     pin: PinnedVersion
     keys: frozenset[str]
@@ -29,7 +31,9 @@ class Pins:
     _keys: dict[tuple[int, str], frozenset[str]] = field(default_factory=dict)
 
     def in_force(self, latest: Snapshot, *, store_now_ms: int) -> tuple[PinnedFiles, ...]:
-        """What must stay for pins, by version. One listing, one read for each pin, one load for each version.
+        """What must stay for pins, by version.
+
+        Requests: one listing, one for each pin, a load and two more for each version.
 
         Args:
             latest: the newest version.
@@ -68,11 +72,10 @@ def _keys(pin: PinnedVersion, latest: Snapshot) -> frozenset[str]:
 
 def _needed(snapshot: Snapshot) -> Iterator[str]:
     root_uri = snapshot.store.uri
-    for batch in snapshot.files.batches(["path", "deletion_vector"]):
-        yield from protected_keys(batch.column("path").to_pylist(), root_uri=root_uri)
-        for vector in batch.column("deletion_vector").drop_null().to_pylist():
-            # One outside the table is never deleted.
-            with suppress(PathEscapeError):
-                path = deletion_vector_path(DeletionVectorDescriptor(**vector), root_uri=root_uri)
-                if path is not None:
-                    yield listed_key(path)
+    for batch in snapshot.files.batches(NAMED_COLUMNS):
+        yield from named_keys(batch, root_uri=root_uri)
+    # Without the commit nobody can read what changed in it.
+    with suppress(VersionNotFoundError):
+        actions = commit_actions(snapshot.store, snapshot.version)
+        changes = [action.path for action in actions if isinstance(action, AddCdcFile)]
+        yield from protected_keys(changes, root_uri=root_uri)

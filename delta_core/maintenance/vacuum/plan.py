@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import pyarrow as pa
+
 from delta_core.actions import RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import MaintenanceError
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import FileKind, listed_files
-from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.maintenance.vacuum.path_identity import listed_key
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
-from delta_core.maintenance.vacuum.protected import commits_in_log, keys_to_keep
+from delta_core.maintenance.vacuum.protected import (
+    change_data_to_keep,
+    commits_in_log,
+    keys_to_keep,
+    removed_keys,
+)
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
+from delta_core.maintenance.vacuum.vectors import named_keys
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
+
+_REASONS = {
+    FileKind.STAGING: "unfinished file of a job that ended, older than the retention",
+    FileKind.CHANGE_DATA: "change data of versions from before the retention",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,10 +175,12 @@ def plan_vacuum(
     """List the table's files and pick those that nothing within the retention needs.
 
     A file is picked when it was written before the cutoff, is not live in the newest version (looked up
-    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned.
+    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned. A
+    file of deletion vectors is live, or removed, with each file that has a vector in it. A file of change
+    data is picked when it was written before the cutoff, and no commit since names it.
     Whether a pin has ended is judged by this machine's clock here, by the store's when the plan is applied.
-    Requests: the listing, one more and the state of each pinned version, and the commits that are read for
-    the reasons.
+    Requests: the listing, one more and the state of each pinned version, the commits that are read for the
+    reasons, and those since the cutoff when there is change data from before it.
 
     Args:
         snapshot: any version of the table.
@@ -172,7 +189,8 @@ def plan_vacuum(
 
     Raises:
         RetentionTooShortError: the retention is shorter than what is protected.
-        MaintenanceError: the table is the root of a file system, bucket or container.
+        MaintenanceError: the table is the root of a file system, bucket or container; or which file a
+            deletion vector is in cannot be told.
         UnsupportedTableFeatureError: a feature, of readers or of writers, is not known.
         LeaseFileError: a reader's pin cannot be read.
         StorageError, InvalidTableError: something could not be read; nothing is planned then.
@@ -194,6 +212,9 @@ def plan_vacuum(
         for info, kind in listed
         if info.modified_ms < cutoff_ms and listed_key(info.path) not in keep
     ]
+    if any(kind is FileKind.CHANGE_DATA for _, kind in unpinned):
+        recent = change_data_to_keep(latest, cutoff_ms=cutoff_ms)
+        unpinned = [(info, kind) for info, kind in unpinned if listed_key(info.path) not in recent]
     pinned_keys = frozenset[str]().union(*(item.keys for item in pinned))
     candidates = [(info, kind) for info, kind in unpinned if listed_key(info.path) not in pinned_keys]
     reasons = _reasons(latest, [info for info, kind in candidates if kind is FileKind.DATA], retention)
@@ -203,9 +224,7 @@ def plan_vacuum(
             size_bytes=info.size_bytes,
             modified_ms=info.modified_ms,
             age_hours=round((now_ms - info.modified_ms) / HOUR_MS, 2),
-            reason="unfinished file of a job that ended, older than the retention"
-            if kind is FileKind.STAGING
-            else reasons[info.path],
+            reason=_REASONS.get(kind) or reasons[info.path],
         )
         for info, kind in sorted(candidates, key=lambda item: item[0].path)
     )
@@ -233,16 +252,26 @@ def _reasons(snapshot: Snapshot, infos: Sequence[ObjectInfo], retention: Retenti
     reasons = {info.path: f"not referenced by the table, older than {hours}" for info in infos}
     unexplained = {listed_key(info.path): info.path for info in infos}
     root_uri = snapshot.store.uri
-    tombstones = snapshot.tombstones(since_ms=0)["path"].to_pylist()
-    for key in protected_keys(tombstones, root_uri=root_uri):
+    for key in _let_go(snapshot.tombstones(since_ms=0), root_uri=root_uri):
         if key in unexplained:
             reasons[unexplained[key]] = f"removed from the table, the retention of {hours} passed"
-    for version, _ in reversed(commits_in_log(snapshot)):
+    for commit in reversed(commits_in_log(snapshot)):
         if not unexplained:
             break
-        removes = [a for a in commit_actions(snapshot.store, version) if isinstance(a, RemoveFile)]
-        for key in protected_keys([remove.path for remove in removes], root_uri=root_uri):
-            path = unexplained.pop(key, None)
-            if path is not None:
-                reasons[path] = f"removed at version {version}, the retention of {hours} passed"
+        for action in commit_actions(snapshot.store, commit.version):
+            if not isinstance(action, RemoveFile):
+                continue
+            for key in _let_go(action, root_uri=root_uri):
+                path = unexplained.pop(key, None)
+                if path is not None:
+                    reasons[path] = f"removed at version {commit.version}, the retention of {hours} passed"
     return reasons
+
+
+def _let_go(removes: pa.Table | RemoveFile, *, root_uri: str) -> set[str]:
+    """As far as it can be told: a vector that left the table before the retention only explains."""
+    with suppress(MaintenanceError):
+        if isinstance(removes, RemoveFile):
+            return removed_keys(removes, root_uri=root_uri)
+        return named_keys(removes, root_uri=root_uri)
+    return set()

@@ -207,7 +207,14 @@ def test_a_longer_retention_looks_into_the_log_when_tombstones_are_gone(
         ("_delta_log/00000000000000000000.json", FileKind.KEPT),
         ("_delta_log/_temporary/0/x", FileKind.KEPT),
         ("_deltaward/lease/1.json", FileKind.KEPT),
-        ("_change_data/x.parquet", FileKind.KEPT),
+        ("_change_data/x.parquet", FileKind.CHANGE_DATA),
+        ("_change_data/day=1/x.parquet", FileKind.CHANGE_DATA),
+        ("_change_data/_day=1/x.parquet", FileKind.CHANGE_DATA),
+        ("_change_data/_other/x.parquet", FileKind.KEPT),
+        ("_change_data/.x.parquet.crc", FileKind.KEPT),
+        ("_change_data", FileKind.KEPT),
+        ("_change_data2/x.parquet", FileKind.KEPT),
+        ("day=1/_change_data/x.parquet", FileKind.KEPT),
         ("_SUCCESS", FileKind.KEPT),
         (".part-1.parquet.crc", FileKind.KEPT),
         (".hidden/part-1.parquet", FileKind.KEPT),
@@ -215,11 +222,12 @@ def test_a_longer_retention_looks_into_the_log_when_tombstones_are_gone(
         ("0f3-job/_temporary/0/_x/part-1.parquet", FileKind.STAGING),
         ("0f3-job/part-1.parquet", FileKind.DATA),
         ("day=1/_temporary/0/part-1.parquet", FileKind.KEPT),
-        ("deletion_vector_1.bin", FileKind.KEPT),
+        ("deletion_vector_1.bin", FileKind.DATA),
+        ("aB/deletion_vector_1.bin", FileKind.DATA),
     ],
 )
 def test_names_decide_what_is_looked_at(path: str, kind: FileKind) -> None:
-    assert classify(path, partition_columns=["day", "_day"], keeps_deletion_vectors=True) is kind
+    assert classify(path, partition_columns=["day", "_day"]) is kind
 
 
 def test_leftovers_of_a_killed_job_go_with_a_reason_and_others_hidden_files_stay(

@@ -1,0 +1,93 @@
+"""Deletion vectors of ours, read by deltalake, DuckDB and, with its jars, delta-spark at every version."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import duckdb_extension_delta
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import QueryBuilder
+
+from delta_core import DeltaTable
+from tests.support.repository import ROOT
+from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
+
+Rows = set[tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> VectorTable:
+    made = every_kind_of_vector(tmp_path_factory.mktemp("vectors"))
+    assert {vector.storage_type for vector in made.live_vectors} == {"u", "i"}
+    assert len({len(rows) for rows in made.expected}) == 4
+    return made
+
+
+def rows_of(found: pa.Table) -> Rows:
+    """The rows; a row that comes twice is none of the table's."""
+    rows = list(zip(found["file"].to_pylist(), found["id"].to_pylist(), strict=True))
+    assert len(rows) == len(set(rows))
+    return set(rows)
+
+
+def by_us(root: Path, version: int) -> Rows:
+    return rows_of(DeltaTable(root, version=version).to_pyarrow_table())
+
+
+def by_deltalake(root: Path, version: int) -> Rows:
+    # Its Arrow datasets refuse such tables; its queries read them.
+    query = QueryBuilder().register("t", PeerTable(str(root), version=version))
+    return rows_of(pa.table(query.execute("SELECT file, id FROM t").read_all()))
+
+
+def by_duckdb(root: Path, version: int) -> Rows:
+    (extension,) = Path(duckdb_extension_delta.__file__).parent.rglob("delta.duckdb_extension")
+    with duckdb.connect() as connection:
+        connection.load_extension(str(extension))
+        scan = "SELECT file, id FROM delta_scan(?, version := ?::UBIGINT)"
+        return rows_of(connection.execute(scan, [str(root), version]).to_arrow_table())
+
+
+@pytest.mark.parametrize("reader", [by_us, by_deltalake, by_duckdb], ids=lambda reader: reader.__name__)
+def test_every_version_has_its_rows(table: VectorTable, reader: Callable[[Path, int], Rows]) -> None:
+    for version, expected in enumerate(table.expected, start=1):
+        assert reader(table.root, version) == expected, version
+
+
+def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: random.Random) -> None:
+    for number in range(3):
+        made = random_table(tmp_path / str(number), rng)
+        for version, expected in enumerate(made.expected, start=1):
+            for reader in (by_us, by_deltalake, by_duckdb):
+                assert reader(made.root, version) == expected, (number, version, reader.__name__)
+
+
+@pytest.mark.extra
+@pytest.mark.spark
+@pytest.mark.timeout(450)
+def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> None:
+    versions = range(1, len(table.expected) + 1)
+    asked = tmp_path / "asked.json"
+    asked.write_text(json.dumps([{"uri": str(table.root), "version": version} for version in versions]))
+    answer = subprocess.run(
+        [sys.executable, "-m", "tests.support.delta_spark_reader", str(asked), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
+        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
+    assert answer.returncode == 0, answer.stderr[-4000:]
+    for index, expected in enumerate(table.expected):
+        assert rows_of(pq.read_table(tmp_path / f"{index}.parquet")) == expected, index + 1
