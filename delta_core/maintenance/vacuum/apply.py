@@ -16,7 +16,7 @@ from delta_core.log.log_path import commit_path
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.listing import is_change_data
-from delta_core.maintenance.vacuum.path_identity import listed_key
+from delta_core.maintenance.vacuum.path_identity import is_protected
 from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
 from delta_core.maintenance.vacuum.protected import change_data_to_keep, keys_to_keep
@@ -175,7 +175,7 @@ class _Deletion:
             going = [
                 file
                 for file in group
-                if listed_key(file.path) not in keep and file.modified_ms < self._cutoff_ms
+                if not is_protected(file.path, keep) and file.modified_ms < self._cutoff_ms
             ]
             self.kept.update({file.path for file in group} - {file.path for file in going})
             self._before_deleting()
@@ -191,10 +191,9 @@ class _Deletion:
 
     def _pinned(self, latest: Snapshot, group: Sequence[VacuumFile]) -> set[str]:
         keys: set[str] = set()
-        planned = {listed_key(file.path) for file in group}
         for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
             keys |= item.keys
-            if not planned.isdisjoint(item.keys):
+            if any(is_protected(file.path, item.keys) for file in group):
                 self.pins.add(item.pin.label)
         return keys
 

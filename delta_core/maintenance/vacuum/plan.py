@@ -15,7 +15,7 @@ from delta_core.errors import MaintenanceError
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import FileKind, listed_files
-from delta_core.maintenance.vacuum.path_identity import listed_key
+from delta_core.maintenance.vacuum.path_identity import is_protected, listed_key
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import (
     change_data_to_keep,
@@ -210,13 +210,13 @@ def plan_vacuum(
     unpinned = [
         (info, kind)
         for info, kind in listed
-        if info.modified_ms < cutoff_ms and listed_key(info.path) not in keep
+        if info.modified_ms < cutoff_ms and not is_protected(info.path, keep)
     ]
     if any(kind is FileKind.CHANGE_DATA for _, kind in unpinned):
         recent = change_data_to_keep(latest, cutoff_ms=cutoff_ms)
-        unpinned = [(info, kind) for info, kind in unpinned if listed_key(info.path) not in recent]
+        unpinned = [(info, kind) for info, kind in unpinned if not is_protected(info.path, recent)]
     pinned_keys = frozenset[str]().union(*(item.keys for item in pinned))
-    candidates = [(info, kind) for info, kind in unpinned if listed_key(info.path) not in pinned_keys]
+    candidates = [(info, kind) for info, kind in unpinned if not is_protected(info.path, pinned_keys)]
     reasons = _reasons(latest, [info for info, kind in candidates if kind is FileKind.DATA], retention)
     files = tuple(
         VacuumFile(
@@ -242,7 +242,7 @@ def plan_vacuum(
 
 
 def _kept_by(pinned: PinnedFiles, infos: Sequence[ObjectInfo]) -> KeptByPin:
-    kept = [info.size_bytes for info in infos if listed_key(info.path) in pinned.keys]
+    kept = [info.size_bytes for info in infos if is_protected(info.path, pinned.keys)]
     return KeptByPin(pin=pinned.pin.label, version=pinned.pin.version, files=len(kept), bytes=sum(kept))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import pyarrow as pa
 import pytest
 
 from delta_core.actions.set_transaction import SetTransaction
@@ -24,7 +25,7 @@ from delta_core.maintenance.compaction import apply_compaction, plan_compaction
 from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.maintenance.vacuum import VacuumFile, VacuumPlan, apply_vacuum, plan_vacuum
 from delta_core.maintenance.vacuum.listing import FileKind, classify
-from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.maintenance.vacuum.path_identity import is_protected, listed_key, protected_keys
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -293,10 +294,50 @@ def test_every_spelling_of_a_live_path_protects_its_file(raw: str, listed: str) 
 
 
 @pytest.mark.parametrize(
-    "raw", ["../x", "%2e%2e/x", "s3://bucket/x", "/etc/passwd", "file:///etc/passwd", "a\0b"]
+    "raw", ["../x", "%2e%2e/x", "s3://bucket/x", "/etc/x", "file:///etc/x", "file://host/table/x", "..\\x"]
 )
-def test_paths_outside_the_table_protect_and_break_nothing(raw: str) -> None:
-    assert protected_keys([raw, "ok.parquet"], root_uri="file:///table") == {"ok.parquet"}
+def test_a_path_that_seems_to_lead_out_protects_what_is_called_so(raw: str) -> None:
+    keys = protected_keys([raw, "ok.parquet"], root_uri="file:///table")
+    assert is_protected("ok.parquet", keys)
+    assert is_protected("p=1/x", keys)
+    assert not is_protected("y", keys)
+
+
+@pytest.mark.parametrize(
+    ("raw", "root_uri"),
+    [
+        ("hdfs://nameservice1/t/x.parquet", "hdfs://nn1:8020/t"),
+        ("hdfs://nn1:8020/t/x.parquet", "webhdfs://nn1:9870/t"),
+        ("/t/x.parquet", "hdfs://nn1:8020/t"),
+        ("/t/x.parquet", "s3://b/t"),
+        (
+            "wasbs://c@acct.blob.core.windows.net/t/x.parquet",
+            "abfss://c@acct.dfs.core.windows.net/t",
+        ),
+    ],
+)
+def test_another_name_of_the_same_store_protects_the_file(raw: str, root_uri: str) -> None:
+    assert is_protected("x.parquet", protected_keys([raw], root_uri=root_uri))
+
+
+def test_a_path_with_a_nul_breaks_nothing() -> None:
+    assert is_protected("ok.parquet", protected_keys(["a\0b", "ok.parquet"], root_uri="file:///table"))
+
+
+@pytest.mark.parametrize("spelled", ["x/../{name}", "file://host{root}/{name}", "//{root}/{name}"])
+def test_a_live_file_stays_however_its_path_is_spelled(tmp_path: Path, helpers: Any, spelled: str) -> None:
+    uri = tmp_path / "t"
+    for value in (1, 2):
+        deltalake.write_deltalake(uri, pa.table({"a": [value]}), mode="append")
+    commit = uri / "_delta_log" / f"{1:020}.json"
+    (name,) = {json.loads(line)["add"]["path"] for line in commit.open() if '"add"' in line}
+    commit.write_text(
+        commit.read_text().replace(f'"path":"{name}"', f'"path":"{spelled.format(name=name, root=uri)}"')
+    )
+    helpers.age_files(uri, 30)
+    snapshot = helpers.snapshot_of(uri)
+    assert apply_vacuum(snapshot, plan_vacuum(snapshot)).deleted_files == 0
+    assert (uri / name).exists()
 
 
 def test_a_file_that_a_restore_brought_back_is_kept(compacted: Path, helpers: Any) -> None:
