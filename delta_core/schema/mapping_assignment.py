@@ -102,9 +102,13 @@ def assign_added(
         before: the table.
         after: with the changed schema; its configuration must have the same mode.
         new_name: gives physical names.
+
+    Raises:
+        InvalidTableError: the table's own mapping is not sound.
     """
     if not after.is_mapped:
         return replace(after, schema=strip_mapping(after.schema))
+    _require_sound(before)
     kept = _keep_known(before.schema, after.schema)
     assert isinstance(kept, StructType)
     after = replace(after, schema=kept)
@@ -125,9 +129,14 @@ def assign_overwritten(
         before: the table.
         after: with the new schema, whose own mapping entries do not count.
         new_name: gives physical names.
+
+    Raises:
+        InvalidTableError: the table's own mapping is not sound.
     """
     if not after.is_mapped:
         return replace(after, schema=strip_mapping(after.schema))
+
+    _require_sound(before)
 
     def continued(path: Path, field: StructField) -> StructField:
         known = _at(before.schema, path)
@@ -167,6 +176,12 @@ def assign_nested_ids(columns: TableColumns) -> TableColumns:
 def strip_mapping(schema: StructType) -> StructType:
     """The schema without ids and physical names."""
     return transform_fields(schema, lambda _, field: without_metadata(field, MAPPING_KEYS))
+
+
+def _require_sound(before: TableColumns) -> None:
+    """Refuse a table whose columns lack a mapping: a new name would hide the values that files have."""
+    configuration = {MAX_ID_KEY: str(max_column_id(before)), **before.configuration}
+    check_mapping(replace(before, configuration=configuration))
 
 
 class _Counter:

@@ -315,6 +315,16 @@ def test_broken_mappings(columns, cause):
     assert caught.match(cause)
 
 
+@pytest.mark.parametrize("assign", [assign_added, assign_overwritten])
+def test_a_column_without_a_mapping_gets_no_new_name(assign):
+    before = broken(lambda m: {k: v for k, v in m.items() if k != NAME_KEY})
+    with pytest.raises(InvalidTableError, match="a has no"):
+        assign(before, before)
+    # Writers that do not keep the highest id leave it to be found.
+    bare = replace(mapped(), configuration={MODE_KEY: "name"})
+    assert assign(bare, bare).configuration == {MODE_KEY: "name", MAX_ID_KEY: "10"}
+
+
 def test_highest_id():
     assert max_column_id(mapped()) == 10
     assert max_column_id(TableColumns(schema=SCHEMA)) == 0
