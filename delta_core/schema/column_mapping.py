@@ -20,8 +20,8 @@ from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, Struc
 from delta_core.variants.shredding import VARIANT_TYPE, is_shredded, reassemble, variant_in_file
 
 MODE_KEY = "delta.columnMapping.mode"
-_NAME_KEY = "delta.columnMapping.physicalName"
-_ID_KEY = "delta.columnMapping.id"
+NAME_KEY = "delta.columnMapping.physicalName"
+ID_KEY = "delta.columnMapping.id"
 _PARQUET_ID = b"PARQUET:field_id"
 
 
@@ -70,9 +70,9 @@ class ColumnMapping:
         """
         if self.mode is ColumnMappingMode.NONE or field.name in self.unmapped:
             return field.name
-        name = field.metadata.get(_NAME_KEY)
+        name = field.metadata.get(NAME_KEY)
         if not isinstance(name, str) or not name:
-            raise _incomplete(field, _NAME_KEY, self.mode)
+            raise _incomplete(field, NAME_KEY, self.mode)
         return name
 
     def physical_path(self, path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
@@ -120,9 +120,9 @@ class ColumnMapping:
 
     def _find(self, field: StructField, candidates: list[pa.Field], *, by_id: bool) -> pa.Field | None:
         if by_id and field.name not in self.unmapped:
-            number = field.metadata.get(_ID_KEY)
+            number = field.metadata.get(ID_KEY)
             if not isinstance(number, int):
-                raise _incomplete(field, _ID_KEY, self.mode)
+                raise _incomplete(field, ID_KEY, self.mode)
             return next((item for item in candidates if _field_id(item) == number), None)
         name = self.physical_name(field).casefold()
         return next((item for item in candidates if item.name.casefold() == name), None)

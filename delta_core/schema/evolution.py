@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from delta_core.errors import SchemaError, SchemaEvolutionError
 from delta_core.schema.enforcement import widens_losslessly
+from delta_core.schema.type_changes import may_widen_by_itself, record_type_changes
 from delta_core.schema.types import (
     VARIANT,
     VOID,
@@ -18,10 +20,27 @@ from delta_core.schema.types import (
     StructType,
 )
 
-_ILLEGAL_CHARACTERS = " ,;{}()\n\t="
+ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
+"""What a column's name holds only where a column mapping keeps it out of the files."""
 
 
-def merge_schemas(table: StructType, data: StructType, *, widen_nullability: bool = False) -> StructType:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """What a merge may do to columns that there are."""
+
+    widen_nullability: bool = False
+    widen_types: bool = False
+    iceberg: bool = False
+
+
+def merge_schemas(
+    table: StructType,
+    data: StructType,
+    *,
+    widen_nullability: bool = False,
+    widen_types: bool = False,
+    iceberg: bool = False,
+) -> StructType:
     """The table's schema with what the data adds: new columns, nullable, at the end, nested ones too.
 
     Existing columns keep their name, type, place and metadata; a `void` column takes the data's type.
@@ -31,11 +50,17 @@ def merge_schemas(table: StructType, data: StructType, *, widen_nullability: boo
         data: the schema of the data to be written.
         widen_nullability: also let a column become nullable when the data's is. Off by default since
             Arrow marks every column nullable unless told otherwise.
+        widen_types: also let a column take the data's type, where that is wider in a way that
+            `type_changes.may_widen_by_itself` allows, and record the change. For tables with type widening
+            enabled; the caller refuses columns that something else names, as `column_types.change_type` does.
+        iceberg: types widen only as far as Iceberg knows it.
 
     Raises:
         SchemaEvolutionError: a column has another type that does not widen to the table's.
     """
-    return _merge_structs(table, data, "", widen_nullability)
+    rules = _Rules(widen_nullability=widen_nullability, widen_types=widen_types, iceberg=iceberg)
+    merged = _merge_structs(table, data, "", rules)
+    return record_type_changes(table, merged) if widen_types else merged
 
 
 def add_columns(schema: StructType, columns: Iterable[StructField]) -> StructType:
@@ -156,7 +181,7 @@ def _unwritable(data_type: DataType) -> bool:
             return False
 
 
-def _merge_structs(table: StructType, data: StructType, prefix: str, widen: bool) -> StructType:
+def _merge_structs(table: StructType, data: StructType, prefix: str, rules: _Rules) -> StructType:
     given = {field.name.casefold(): field for field in data}
     if len(given) != len(data.fields):
         raise SchemaEvolutionError(
@@ -170,8 +195,8 @@ def _merge_structs(table: StructType, data: StructType, prefix: str, widen: bool
         if other is not None:
             field = StructField(
                 name=field.name,
-                data_type=_merge(field.data_type, other.data_type, prefix + field.name, widen),
-                nullable=field.nullable or (widen and other.nullable),
+                data_type=_merge(field.data_type, other.data_type, prefix + field.name, rules),
+                nullable=field.nullable or (rules.widen_nullability and other.nullable),
                 metadata=field.metadata,
             )
         fields.append(field)
@@ -183,25 +208,28 @@ def _merge_structs(table: StructType, data: StructType, prefix: str, widen: bool
     return StructType(tuple(fields))
 
 
-def _merge(table: DataType, data: DataType, path: str, widen: bool) -> DataType:
+def _merge(table: DataType, data: DataType, path: str, rules: _Rules) -> DataType:
     match table, data:
         case StructType(), StructType():
-            return _merge_structs(table, data, f"{path}.", widen)
+            return _merge_structs(table, data, f"{path}.", rules)
         case ArrayType(), ArrayType():
             return ArrayType(
-                element_type=_merge(table.element_type, data.element_type, f"{path}.element", widen),
-                contains_null=table.contains_null or (widen and data.contains_null),
+                element_type=_merge(table.element_type, data.element_type, f"{path}.element", rules),
+                contains_null=table.contains_null or (rules.widen_nullability and data.contains_null),
             )
         case MapType(), MapType():
             return MapType(
-                key_type=_merge(table.key_type, data.key_type, f"{path}.key", widen),
-                value_type=_merge(table.value_type, data.value_type, f"{path}.value", widen),
-                value_contains_null=table.value_contains_null or (widen and data.value_contains_null),
+                key_type=_merge(table.key_type, data.key_type, f"{path}.key", rules),
+                value_type=_merge(table.value_type, data.value_type, f"{path}.value", rules),
+                value_contains_null=table.value_contains_null
+                or (rules.widen_nullability and data.value_contains_null),
             )
     if table == VOID:
         return data
     if widens_losslessly(data, table):
         return table
+    if rules.widen_types and may_widen_by_itself(table, data, iceberg=rules.iceberg):
+        return data
     raise SchemaEvolutionError(
         f"Column {path} is {table} in the table and {data} in the data",
         cause="Merging schemas adds columns; it does not change the type of an existing one",
@@ -254,14 +282,14 @@ def _validate_struct(data_type: DataType, prefix: str, column_mapping: bool) -> 
             seen: dict[str, str] = {}
             for field in data_type:
                 path = prefix + field.name
-                other = seen.setdefault(field.name.casefold(), path)
-                if other is not path:
+                if field.name.casefold() in seen:
                     raise SchemaError(
-                        f"Columns {other} and {path} have the same name",
+                        f"Columns {seen[field.name.casefold()]} and {path} have the same name",
                         cause="Column names must be unique regardless of case",
                         fix="Rename one of them",
                     )
-                illegal = sorted(set(field.name) & set(_ILLEGAL_CHARACTERS))
+                seen[field.name.casefold()] = path
+                illegal = sorted(set(field.name) & ILLEGAL_CHARACTERS)
                 if not field.name or (illegal and not column_mapping):
                     raise SchemaError(
                         f"The column name {field.name!r} is not allowed",

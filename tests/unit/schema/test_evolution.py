@@ -114,6 +114,9 @@ def test_illegal_names(name):
 def test_duplicates():
     with pytest.raises(SchemaError, match="same name"):
         validate_schema(schema(pa.field("x", pa.list_(pa.struct([("a", pa.int8()), ("A", pa.int8())])))))
+    twice = StructField(name="a", data_type=STRING)
+    with pytest.raises(SchemaError, match="Columns a and a have the same name"):
+        validate_schema(StructType((twice, twice)))
 
 
 def test_partition_columns():
@@ -173,3 +176,62 @@ def test_a_schema_needs_a_column_and_no_name_twice_at_any_depth() -> None:
     ):
         with pytest.raises(SchemaError, match=r"[xX]"):
             validate_schema(StructType((StructField(name="n", data_type=nested),)), ())
+
+
+def widening(*changes: tuple[str, pa.DataType, pa.DataType]) -> StructType:
+    """A table of the first types, merged with data of the second."""
+    table = schema(*(pa.field(name, before) for name, before, _ in changes))
+    data = schema(*(pa.field(name.upper(), after) for name, _, after in changes))
+    return merge_schemas(table, data, widen_types=True)
+
+
+def test_types_widen_when_asked_and_the_change_is_recorded():
+    merged = widening(
+        ("a", pa.int8(), pa.int32()),
+        ("b", pa.float32(), pa.float64()),
+        ("c", pa.decimal128(5, 2), pa.decimal128(7, 3)),
+        ("d", pa.date32(), pa.timestamp("us")),
+        ("l", pa.list_(pa.map_(pa.int16(), pa.int32())), pa.list_(pa.map_(pa.int32(), pa.int32()))),
+        ("s", pa.struct([("x", pa.int32())]), pa.struct([("x", pa.int64()), ("y", pa.int64())])),
+        ("v", pa.null(), pa.int64()),
+        ("w", pa.int64(), pa.int32()),
+    )
+    assert str(merged) == (
+        "struct<a:integer,b:double,c:decimal(7,3),d:timestamp_ntz,l:array<map<integer,integer>>,"
+        "s:struct<x:long,y:long>,v:long,w:long>"
+    )
+    recorded = {field.name: field.metadata.get("delta.typeChanges") for field in merged}
+    assert recorded == {
+        "a": [{"fromType": "byte", "toType": "integer"}],
+        "b": [{"fromType": "float", "toType": "double"}],
+        "c": [{"fromType": "decimal(5,2)", "toType": "decimal(7,3)"}],
+        "d": [{"fromType": "date", "toType": "timestamp_ntz"}],
+        "l": [{"fromType": "short", "toType": "integer", "fieldPath": "element.key"}],
+        "s": None,
+        "v": None,
+        "w": None,
+    }
+    inner = merged.fields[5].data_type
+    assert isinstance(inner, StructType)
+    assert inner.fields[0].metadata == {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pa.int32(), pa.float64()),
+        (pa.int32(), pa.decimal128(12, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(10, 3)),
+        (pa.int64(), pa.float64()),
+        (pa.date32(), pa.timestamp("us", tz="UTC")),
+    ],
+)
+def test_types_do_not_widen_to_another_family_by_themselves(before, after):
+    with pytest.raises(SchemaEvolutionError, match="Column a is"):
+        widening(("a", before, after))
+
+
+def test_types_widen_only_as_far_as_iceberg_does():
+    table, data = schema(pa.field("a", pa.date32())), schema(pa.field("a", pa.timestamp("us")))
+    with pytest.raises(SchemaEvolutionError, match="Column a is date"):
+        merge_schemas(table, data, widen_types=True, iceberg=True)

@@ -1,0 +1,322 @@
+"""Identity columns: their definition, the values that come next, how far they have got.
+
+PROTOCOL.md, "Identity Columns". A value is `start + k * step`, and lies beyond the high-water mark in the
+direction of the step. The mark is in the schema, so generating values makes a commit change the metadata,
+and of two at the same time one generates again. A mark only ever moves on: not SYNC IDENTITY, not an
+overwrite, not a restore takes it back, or values would come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.errors import ConstraintViolationError, SchemaError, SchemaMismatchError
+from delta_core.schema.column_mapping import NAME_KEY
+from delta_core.schema.column_paths import shown, walk_fields
+from delta_core.schema.field_metadata import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_KEY,
+    IDENTITY_EXPLICIT_KEY,
+    IDENTITY_MARK_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+    is_identity,
+    with_metadata,
+    without_metadata,
+)
+from delta_core.schema.types import LONG, StructField, StructType
+
+_LONGS = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityColumn:
+    """An identity column of a table.
+
+    Attributes:
+        name: the column's.
+        start: the first value.
+        step: from one value to the next; not 0.
+        high_water_mark: the value that was generated last; None before there is one.
+        allow_explicit_insert: whether rows may bring their own values. These leave the mark as it is,
+            until SYNC IDENTITY looks at them.
+    """
+
+    name: str
+    start: int = 1
+    step: int = 1
+    high_water_mark: int | None = None
+    allow_explicit_insert: bool = False
+
+    @property
+    def next_value(self) -> int:
+        """The value that comes next; beyond the range of `long` when all are used."""
+        mark = self.high_water_mark
+        if mark is None:
+            return self.start
+        # Marks of other writers, or of explicit values, need not be values of the series.
+        return self.start + max((mark - self.start) // self.step + 1, 0) * self.step
+
+    def reserve(self, num_values: int) -> IdentityRange:
+        """The next values. They count as used once the commit has the column `after` them.
+
+        Raises:
+            ConstraintViolationError: fewer values are left before `long` ends.
+        """
+        reserved = IdentityRange(first=self.next_value, step=self.step, num_values=num_values)
+        if num_values and not (reserved.first in _LONGS and reserved.last in _LONGS):
+            raise ConstraintViolationError(
+                f"Identity column {self.name} has no values left for {num_values} rows",
+                cause=f"The next is {self.next_value}, in steps of {self.step}, and a long ends at "
+                f"{_LONGS[-1] if self.step > 0 else _LONGS[0]}",
+                fix="Create a new table with another start or step, and copy the rows",
+            )
+        return reserved
+
+    def after(self, reserved: IdentityRange) -> IdentityColumn:
+        """The column once these values are used."""
+        return self.reaching(reserved.last) if reserved.num_values else self
+
+    def reaching(self, value: int) -> IdentityColumn:
+        """The column with a mark at least at `value`; one that is further already stays."""
+        mark = self.high_water_mark
+        if mark is not None and (value - mark) * self.step <= 0:
+            return self
+        return replace(self, high_water_mark=value)
+
+    def synced(self, extreme: int | None) -> IdentityColumn:
+        """The column after SYNC IDENTITY: values that rows brought along are not generated again.
+
+        Args:
+            extreme: the greatest value in the column when the step is positive, the least when it is
+                negative; None without rows. The caller reads all of it, so that an append conflicts.
+
+        Returns:
+            With the mark at the value of the series that is at or next behind `extreme`; unchanged where
+            that is no progress, or `extreme` lies before the start.
+
+        Raises:
+            ConstraintViolationError: there is no such value within `long`.
+        """
+        if extreme is None or (extreme - self.start) * self.step < 0:
+            return self
+        value = self.start + -(-(extreme - self.start) // self.step) * self.step
+        if value not in _LONGS:
+            raise ConstraintViolationError(
+                f"Identity column {self.name} cannot be brought beyond {extreme}",
+                cause=f"The next value of its series, {value}, is no long",
+                fix="Create a new table with another start or step, and copy the rows",
+            )
+        return self.reaching(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityRange:
+    """Values that were reserved together, to be handed out in parts.
+
+    Attributes:
+        first: the first value.
+        step: from one to the next.
+        num_values: how many there are.
+    """
+
+    first: int
+    step: int
+    num_values: int
+
+    @property
+    def last(self) -> int:
+        """The last value; means nothing for an empty range."""
+        return self.first + self.step * (self.num_values - 1)
+
+    def values(self, offset: int = 0, num_values: int | None = None) -> pa.Int64Array:
+        """Some of the values, in order.
+
+        Args:
+            offset: how many to pass over.
+            num_values: how many; None for all that are left.
+        """
+        count = self.num_values - offset if num_values is None else num_values
+        assert 0 <= offset <= offset + count <= self.num_values
+        if not count:
+            return pa.array([], pa.int64())
+        # The products may wrap around, and the sums wrap back: every value itself is a long.
+        steps = np.arange(count, dtype=np.uint64) * np.uint64(self.step % 2**64)
+        start = np.uint64((self.first + self.step * offset) % 2**64)
+        return pa.array((steps + start).view(np.int64))
+
+
+def identity_of(field: StructField) -> IdentityColumn | None:
+    """What a field's metadata says of its identity; None for other columns.
+
+    Raises:
+        SchemaError: an entry is missing or no value that it can have.
+    """
+    if not is_identity(field):
+        return None
+    entries = field.metadata
+    explicit = entries.get(IDENTITY_EXPLICIT_KEY)
+    if not isinstance(explicit, bool):
+        raise _invalid(field.name, f"{IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false")
+    step = _long(field, IDENTITY_STEP_KEY)
+    if step == 0:
+        raise _invalid(field.name, "its step is 0")
+    return IdentityColumn(
+        name=field.name,
+        start=_long(field, IDENTITY_START_KEY),
+        step=step,
+        high_water_mark=_long(field, IDENTITY_MARK_KEY) if IDENTITY_MARK_KEY in entries else None,
+        allow_explicit_insert=explicit,
+    )
+
+
+def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
+    """The identity columns of a table, in the schema's order.
+
+    Raises:
+        SchemaError: see `identity_of`.
+    """
+    found = (identity_of(field) for field in schema)
+    return tuple(one for one in found if one is not None)
+
+
+def define_identity(
+    field: StructField, *, start: int = 1, step: int = 1, allow_explicit_insert: bool = False
+) -> StructField:
+    """A field of a table to be created, as identity column; `validate_identity` checks it in its schema.
+
+    Raises:
+        SchemaError: step 0, or a number that is no `long`.
+    """
+    entries = {IDENTITY_START_KEY: start, IDENTITY_STEP_KEY: step}
+    defined = with_metadata(
+        without_metadata(field, (IDENTITY_MARK_KEY,)),
+        {**entries, IDENTITY_EXPLICIT_KEY: allow_explicit_insert},
+    )
+    identity_of(defined)
+    return defined
+
+
+def validate_identity(schema: StructType, partition_columns: Iterable[str] = ()) -> None:
+    """Check the identity columns of a table that is created or changed; delta-spark's rules.
+
+    Raises:
+        SchemaError: one is nested, of a type other than `long`, a partition column, generated or with a
+            default; or its entries are wrong.
+    """
+    partitions = {name.casefold() for name in partition_columns}
+    for path, field in walk_fields(schema):
+        if identity_of(field) is None:
+            continue
+        if len(path) > 1:
+            raise _invalid(shown(path), "it lies within another column")
+        if field.data_type != LONG:
+            raise _invalid(field.name, f"it is of type {field.data_type}, and values are of type long")
+        if field.name.casefold() in partitions:
+            raise _invalid(field.name, "the table is partitioned by it")
+        for key, what in ((GENERATION_KEY, "a generation expression"), (CURRENT_DEFAULT_KEY, "a default")):
+            if key in field.metadata:
+                raise _invalid(field.name, f"it has {what} too")
+
+
+def with_high_water_marks(schema: StructType, columns: Iterable[IdentityColumn]) -> StructType:
+    """The schema with the marks of these columns; a mark that is further already stays."""
+    marks = {one.name: one.high_water_mark for one in columns}
+
+    def marked(field: StructField) -> StructField:
+        known, mark = identity_of(field), marks.get(field.name)
+        if known is None or mark is None:
+            return field
+        reached = known.reaching(mark)
+        return (
+            field if reached is known else with_metadata(field, {IDENTITY_MARK_KEY: reached.high_water_mark})
+        )
+
+    return StructType(tuple(marked(field) for field in schema))
+
+
+def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
+    """The schema with marks no less far than those of another version of the table.
+
+    For overwrites and restores, which take a schema from elsewhere. Columns are the same by their physical
+    name, or by their name where they have none.
+    """
+    marks = {_physical(field): identity_of(field) for field in other}
+    reached = []
+    for field in schema:
+        known, before = identity_of(field), marks.get(_physical(field))
+        if known is not None and before is not None and before.step * known.step > 0:
+            reached.append(replace(before, name=field.name))
+    return with_high_water_marks(schema, reached)
+
+
+def differ_in_marks_alone(before: StructType, after: StructType) -> bool:
+    """Whether two schemas are the same but for how far identity columns have got.
+
+    A commit that lost against such a change generates its values again; nothing that it read is different.
+    """
+    return before != after and _without_marks(before) == _without_marks(after)
+
+
+def refuse_explicit_values(schema: StructType, given: Iterable[str]) -> None:
+    """Refuse rows that bring values for a column that always generates its own.
+
+    Args:
+        schema: the table's schema.
+        given: names of the columns that the rows have, null or not.
+
+    Raises:
+        SchemaMismatchError: names the column.
+    """
+    names = {name.casefold() for name in given}
+    for one in identity_columns(schema):
+        if one.name.casefold() in names and not one.allow_explicit_insert:
+            raise SchemaMismatchError(
+                f"The data has values for identity column {one.name}",
+                cause="The table generates all of its values",
+                fix="Leave the column out",
+            )
+
+
+def refuse_assignment(schema: StructType, assigned: Iterable[str]) -> None:
+    """Refuse an UPDATE that assigns to an identity column, whether it takes explicit values or not.
+
+    Raises:
+        SchemaMismatchError: names the column.
+    """
+    names = {name.casefold() for name in assigned}
+    for one in identity_columns(schema):
+        if one.name.casefold() in names:
+            raise SchemaMismatchError(
+                f"Identity column {one.name} cannot be updated",
+                cause="Its values identify rows",
+                fix="Leave the column out",
+            )
+
+
+def _long(field: StructField, key: str) -> int:
+    value = field.metadata.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value not in _LONGS:
+        raise _invalid(field.name, f"{key} is {value!r}, no long")
+    return value
+
+
+def _physical(field: StructField) -> str:
+    return str(field.metadata.get(NAME_KEY, field.name)).casefold()
+
+
+def _without_marks(schema: StructType) -> StructType:
+    return StructType(tuple(without_metadata(field, (IDENTITY_MARK_KEY,)) for field in schema))
+
+
+def _invalid(column: str, cause: str) -> SchemaError:
+    return SchemaError(
+        f"Column {column} cannot be an identity column",
+        cause=cause[0].upper() + cause[1:],
+        fix="Use a top-level column of type long, with a start, a step other than 0 and a flag for explicit "
+        "values",
+    )
