@@ -330,7 +330,7 @@ def test_a_live_file_stays_however_its_path_is_spelled(tmp_path: Path, helpers: 
     for value in (1, 2):
         deltalake.write_deltalake(uri, pa.table({"a": [value]}), mode="append")
     commit = uri / "_delta_log" / f"{1:020}.json"
-    (name,) = {json.loads(line)["add"]["path"] for line in commit.open() if '"add"' in line}
+    (name,) = {json.loads(line)["add"]["path"] for line in commit.read_text().splitlines() if '"add"' in line}
     commit.write_text(
         commit.read_text().replace(f'"path":"{name}"', f'"path":"{spelled.format(name=name, root=uri)}"')
     )
