@@ -26,11 +26,11 @@ from delta_core.errors import (
     NameBlockedError,
     ObjectExistsError,
     ObjectNotFoundError,
-    PathEscapeError,
     StorageError,
     StorePermissionError,
     UnsafeStoreError,
 )
+from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
 from delta_core.storage.store_path import plain_parts
@@ -171,6 +171,7 @@ class LocalLogStore:
             UnsafeStoreError: the file system has no hard links; nothing was created.
             AmbiguousWriteError: it cannot be told whether the object was created.
             StorePermissionError: refused; nothing was created.
+            PathEscapeError: a directory on the way is a symbolic link; nothing was created.
         """
         target = self._resolve(path)
         temporary = self._write_temporary(target, data, path)
@@ -189,7 +190,11 @@ class LocalLogStore:
                 os.unlink(temporary)
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or atomically replace the object."""
+        """Create or atomically replace the object.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link.
+        """
         target = self._resolve(path)
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
@@ -198,43 +203,41 @@ class LocalLogStore:
         """Delete the object; a missing one is not an error. No link on the way is followed.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link.
+            PathEscapeError: a directory on the way is a symbolic link, or no directory.
         """
         *parents, name = self._parts(path)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+            directory = open_directory(self._root, parents, path=path)
             try:
-                for part in parents:
-                    inner = os.open(part, flags, dir_fd=descriptor)
-                    os.close(descriptor)
-                    descriptor = inner
-                os.unlink(name, dir_fd=descriptor)
+                os.unlink(name, dir_fd=directory)
             finally:
-                os.close(descriptor)
+                os.close(directory)
         except FileNotFoundError:
             return
+        except NotADirectoryError as error:
+            raise link_on_the_way(path) from error
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise PathEscapeError(
-                    f"{path!r} is not deleted.",
-                    cause="A directory on the way is a symbolic link or no directory.",
-                    fix="Delete the link itself if that is meant.",
-                ) from error
             raise _translated(error, path, "delete") from error
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A writer whose object appears, durable, when the context ends normally."""
+        """A writer whose object appears, durable, when the context ends normally.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link.
+        """
         target = self._resolve(path)
+        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
-            _make_directories(target.parent)
-            temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
-            sink = pa.OSFile(str(temporary), "wb")
+            with self._directory_of(target, path) as directory:
+                sink = pa.OSFile(os.fsencode(temporary), "wb")
+                inside = is_in(directory, temporary.name)
         except OSError as error:
             raise _translated(error, path, "create") from error
         try:
             with sink:
+                if not inside:
+                    raise link_on_the_way(path)
                 yield sink
             _sync_file(temporary)
         except BaseException as error:
@@ -286,12 +289,29 @@ class LocalLogStore:
             return self._root
         return self._root.joinpath(*self._parts(path))
 
+    @contextmanager
+    def _directory_of(self, target: Path, path: str) -> Iterator[int]:
+        """A descriptor of the directory that an object is in, made where it is missing."""
+        parents = self._parts(path)[:-1]
+        try:
+            directory = open_directory(self._root, parents, path=path)
+        except FileNotFoundError:
+            _make_directories(target.parent)
+            directory = open_directory(self._root, parents, path=path)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
     def _write_temporary(self, target: Path, data: bytes, path: str) -> Path:
         temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
-            _make_directories(target.parent)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with self._directory_of(target, path) as directory:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                inside = is_in(directory, temporary.name)
             try:
+                if not inside:
+                    raise link_on_the_way(path)
                 view = memoryview(data)
                 while view:
                     view = view[os.write(descriptor, view) :]

@@ -32,6 +32,7 @@ from delta_core.errors import (
     NameBlockedError,
     ObjectExistsError,
     ObjectNotFoundError,
+    PathEscapeError,
     StorageError,
     StorePermissionError,
     UnsafeStoreError,
@@ -66,7 +67,7 @@ from delta_core.transaction.winning_commit import WinningCommit
 READ_BACK_TRIES = 8
 """How often a version is read back before its owner counts as unknown."""
 
-_REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError)
+_REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError, PathEscapeError)
 """The store's word that nothing was created."""
 
 _log = logging.getLogger(__name__)
@@ -164,7 +165,7 @@ class Committer:
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
             self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
             self._attempts += 1
-            refused: StorageError | None = None
+            refused: DeltaError | None = None
             exists = False
             try:
                 self._put(version, data)
@@ -356,7 +357,7 @@ def _typed() -> Iterator[None]:
         ) from error
 
 
-def _rejection(error: StorageError) -> StorageError | CommitRejectedError:
+def _rejection(error: DeltaError) -> DeltaError:
     if isinstance(error, UnsafeStoreError):
         return error
     return CommitRejectedError(
