@@ -38,6 +38,9 @@ from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_s
 
 TEMPORARY_PREFIX = ".tmp-"
 
+# Without waiting: a pipe has no other end, perhaps for ever.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
 # What link(2) answers on a file system without hard links.
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -84,10 +87,20 @@ class LocalLogStore:
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """The whole object. Raises ObjectNotFoundError."""
-        target = self._resolve(path)
+        """The whole object. Raises ObjectNotFoundError.
+
+        Never more than the size that the file has when it is opened. What is no file, such as a pipe or a
+        device, is not there: `head` and listings do not know it either.
+        """
         try:
-            return target.read_bytes()
+            descriptor = os.open(self._resolve(path), _READ)
+            try:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise _not_found(path)
+                return _read_bytes(descriptor, found.st_size)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise _translated(error, path, "read") from error
 
@@ -146,14 +159,15 @@ class LocalLogStore:
                         yield _info(prefix + entry.name, entry.stat(follow_symlinks=False))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable reader. Raises ObjectNotFoundError."""
+        """A seekable reader. Raises ObjectNotFoundError, also for what is no file."""
         target = self._resolve(path)
         try:
+            # Opening a pipe would wait for whoever writes to it.
+            if not stat.S_ISREG(os.stat(target).st_mode):
+                raise _not_found(path)
             # Arrow takes text for UTF-8, and a name need not be.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
-            if os.path.isdir(target):
-                raise _not_found(path) from error
             raise _translated(error, path, "open") from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
@@ -400,8 +414,21 @@ def _make_directories(directory: Path) -> None:
         _sync_directory(path.parent)
 
 
+def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
+    data = os.read(descriptor, size_bytes)
+    if len(data) == size_bytes or not data:
+        return data
+    # The system reads two gigabytes at a time.
+    parts = [data]
+    missing = size_bytes - len(data)
+    while missing and (data := os.read(descriptor, missing)):
+        parts.append(data)
+        missing -= len(data)
+    return b"".join(parts)
+
+
 def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
     finally:
