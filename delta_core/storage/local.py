@@ -24,11 +24,13 @@ from delta_core.errors import (
     DeltaError,
     InvalidUriError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
     StorePermissionError,
     UnsafeStoreError,
+    WriteRefusedError,
 )
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
@@ -37,6 +39,9 @@ from delta_core.storage.store_path import plain_parts
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 TEMPORARY_PREFIX = ".tmp-"
+
+# What stays so until somebody makes room.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 # Without waiting: a pipe has no other end, perhaps for ever.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -181,8 +186,11 @@ class LocalLogStore:
 
         Raises:
             ObjectExistsError: the name is taken.
-            NameBlockedError: by a directory or another thing that cannot be read back; nothing was created.
+            NameBlockedError: by a directory or another thing that cannot be read back, or a file has the name
+                of a directory; nothing was created.
             UnsafeStoreError: the file system has no hard links; nothing was created.
+            WriteRefusedError: the disk or a quota is full; nothing was created.
+            NotWrittenError: the file could not be written; nothing was created.
             AmbiguousWriteError: it cannot be told whether the object was created.
             StorePermissionError: refused; nothing was created.
             PathEscapeError: a directory on the way is a symbolic link; nothing was created.
@@ -336,7 +344,7 @@ class LocalLogStore:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError):
-                raise _translated(error, path, "write") from error
+                raise _not_written(error, path) from error
             raise
         return temporary
 
@@ -449,6 +457,24 @@ def _info(path: str, found: os.stat_result) -> ObjectInfo:
 
 def _not_found(path: str) -> ObjectNotFoundError:
     return ObjectNotFoundError(f"{path!r} does not exist.", fix="Check the path, or open the table again.")
+
+
+def _not_written(error: OSError, path: str) -> StorageError:
+    """For a failure before anything has the object's name."""
+    if isinstance(error, NotADirectoryError):
+        return NameBlockedError(
+            f"{path!r} cannot be created.",
+            cause="A file has the name of a directory on the way.",
+            fix="Find out what made it, and move it away.",
+        )
+    if error.errno in _FULL:
+        return WriteRefusedError(
+            f"There is no room to write {path!r}.", cause=str(error), fix="Make room, or raise the quota."
+        )
+    found = _translated(error, path, "write")
+    if isinstance(found, StorePermissionError):
+        return found
+    return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
 
 
 def _translated(error: OSError, path: str, verb: str) -> StorageError:

@@ -9,6 +9,9 @@ the version is read back, and its transaction id decides:
 - not there: the same bytes again at the same version; a late first write is still ours;
 - unreadable, again and again: unknown, and the caller keeps its files.
 
+A failure of which the store says that nothing can have come of it is no such doubt: the write is made again,
+and the deadline then ends in a refusal.
+
 A version is never skipped: the next one is tried only after another writer's commit was read at this one.
 """
 
@@ -30,6 +33,7 @@ from delta_core.errors import (
     DeltaError,
     MaxCommitAttemptsError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     PathEscapeError,
@@ -157,11 +161,14 @@ class Committer:
         """Write one version until its owner is certain."""
         pauses = DecorrelatedJitter(random=self.random)
         undecided = False
+        failed: NotWrittenError | None = None
         while True:
             stale = self._stale()
             if stale is not None:
                 return self._refused(version, stale)
             if undecided and self._out_of_time:
+                if failed is not None and not self._ambiguous:
+                    return Rejected(error=failed, attempts=self._attempts)
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
             self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
             self._attempts += 1
@@ -175,6 +182,9 @@ class Committer:
                 if not self._ambiguous:
                     return Rejected(error=_rejection(error), attempts=self._attempts)
                 refused = error
+            except NotWrittenError as error:
+                failed = error
+                _log.warning("commit not written yet", extra={"version": version, "error": str(error)})
             except StorageError as error:
                 self._ambiguous = True
                 _log.warning("commit outcome unclear", extra={"version": version, "error": str(error)})
@@ -182,7 +192,8 @@ class Committer:
                 self.observer.on_phase(CommitPhase.AFTER_PUT, version)
                 return self._landed(version, data, recovered=False)
             self.observer.on_phase(CommitPhase.AFTER_PUT, version)
-            outcome = self._owner(version, data)
+            # Of what was certainly not written there is nothing to read back.
+            outcome = self._owner(version, data) if exists or self._ambiguous else None
             if outcome is not None:
                 return outcome
             if refused is not None:
