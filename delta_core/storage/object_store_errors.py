@@ -119,7 +119,7 @@ def _is_definite(status: int | None) -> bool:
 
 
 def _is_redirected(error: Exception) -> bool:
-    """Whether a server sent the request elsewhere, where the client did not follow; Amazon may not say where."""
+    """Whether a server sent the request elsewhere, and nobody followed; Amazon may not say where."""
     return not _without_credentials(error) and (
         _status_of(error) in _ELSEWHERE or _NOWHERE in str(error).partition("Debug source:")[0]
     )
