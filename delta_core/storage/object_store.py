@@ -24,7 +24,7 @@ import pyarrow as pa
 from obstore import exceptions
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import PathEscapeError, StorageError
+from delta_core.errors import AmbiguousWriteError, NotWrittenError, PathEscapeError, StorageError
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
 from delta_core.storage.probe import require_preconditions
@@ -182,13 +182,23 @@ class ObjectLogStore:
             StorePermissionError: refused; nothing was created.
             WriteRefusedError: the store cannot carry out such a request; nothing was created.
             UnsafeStoreError: the store ignores preconditions; nothing was created.
+            NotWrittenError: whether it does could not be found out; nothing was created.
         """
         key = self._key(path)
         if not self._clients.proved:
+            self._probe(path)
+        self._create(key, path, data)
+
+    def _probe(self, path: str) -> None:
+        try:
             require_preconditions(
                 self._clients.place, create=self._create_for_probe, delete=self.delete, uri=self._uri
             )
-        self._create(key, path, data)
+        except AmbiguousWriteError as error:
+            # In doubt is the probe's object alone.
+            raise NotWrittenError(
+                f"{path!r} was not written.", cause=f"{error.problem} {error.cause}".strip(), fix=error.fix
+            ) from error
 
     def _create(self, key: str, path: str, data: bytes) -> None:
         with _translating(create_error, path):
