@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def options_from_text(text: str) -> dict[str, str]:
         return _options_of_json(
             stripped.encode(errors="surrogatepass"), "The storage options are no JSON object of texts."
         )
-    if "=" not in stripped or stripped.endswith(".json"):
+    # A pair may end in .json, too: the path of a key file.
+    if "=" not in stripped or (stripped.endswith(".json") and os.path.isfile(stripped)):
         return options_from_file(Path(stripped))
     try:
         words = shlex.split(stripped)
