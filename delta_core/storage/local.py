@@ -24,14 +24,10 @@ from delta_core.errors import (
     DeltaError,
     InvalidUriError,
     NameBlockedError,
-    NotWrittenError,
     ObjectExistsError,
-    ObjectNotFoundError,
-    StorageError,
-    StorePermissionError,
     UnsafeStoreError,
-    WriteRefusedError,
 )
+from delta_core.storage.local_errors import not_found, not_written, translated
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
@@ -39,9 +35,6 @@ from delta_core.storage.store_path import plain_parts
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 TEMPORARY_PREFIX = ".tmp-"
-
-# What stays so until somebody makes room.
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 # Without waiting: a pipe has no other end, perhaps for ever.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -102,21 +95,21 @@ class LocalLogStore:
             try:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode):
-                    raise _not_found(path)
+                    raise not_found(path)
                 return _read_bytes(descriptor, found.st_size)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _translated(error, path, "read") from error
+            raise translated(error, path, "read") from error
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError."""
         try:
             found = self._resolve(path).stat()
         except OSError as error:
-            raise _translated(error, path, "inspect") from error
+            raise translated(error, path, "inspect") from error
         if not stat.S_ISREG(found.st_mode):
-            raise _not_found(path)
+            raise not_found(path)
         return _info(path, found)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
@@ -139,7 +132,7 @@ class LocalLogStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _translated(error, path, "list") from error
+            raise translated(error, path, "list") from error
         found.sort(key=lambda info: info.path)
         return found
 
@@ -155,7 +148,7 @@ class LocalLogStore:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise _translated(error, current, "list") from error
+                raise translated(error, current, "list") from error
             for entry in listed:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(prefix + entry.name)
@@ -169,11 +162,11 @@ class LocalLogStore:
         try:
             # Opening a pipe would wait for whoever writes to it.
             if not stat.S_ISREG(os.stat(target).st_mode):
-                raise _not_found(path)
+                raise not_found(path)
             # Arrow takes text for UTF-8, and a name need not be.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
-            raise _translated(error, path, "open") from error
+            raise translated(error, path, "open") from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
         """As `open_input`: nothing is gained by reading ahead."""
@@ -239,7 +232,7 @@ class LocalLogStore:
         except NotADirectoryError as error:
             raise link_on_the_way(path) from error
         except OSError as error:
-            raise _translated(error, path, "delete") from error
+            raise translated(error, path, "delete") from error
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
@@ -255,7 +248,7 @@ class LocalLogStore:
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
                 inside = is_in(directory, temporary.name)
         except OSError as error:
-            raise _translated(error, path, "create") from error
+            raise translated(error, path, "create") from error
         try:
             with sink:
                 if not inside:
@@ -266,7 +259,7 @@ class LocalLogStore:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError) and not isinstance(error, DeltaError):
-                raise _translated(error, path, "write") from error
+                raise translated(error, path, "write") from error
             raise
         self._rename(temporary, target, path)
 
@@ -283,7 +276,7 @@ class LocalLogStore:
             try:
                 _sync_file(target)
             except OSError as error:
-                raise _translated(error, path, "open") from error
+                raise translated(error, path, "open") from error
             parent = target.parent
             while parent not in directories and parent.is_relative_to(self._root):
                 directories.add(parent)
@@ -292,14 +285,14 @@ class LocalLogStore:
             try:
                 _sync_directory(directory)
             except OSError as error:
-                raise _translated(error, str(directory), "flush") from error
+                raise translated(error, str(directory), "flush") from error
         try:
             # Whoever made the table's directory may not have flushed its name either.
             _sync_directory(self._root.parent)
         except PermissionError:
             return
         except OSError as error:
-            raise _translated(error, str(self._root.parent), "flush") from error
+            raise translated(error, str(self._root.parent), "flush") from error
 
     # ------------------------------------------------------------ helpers
 
@@ -344,7 +337,7 @@ class LocalLogStore:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError):
-                raise _not_written(error, path) from error
+                raise not_written(error, path) from error
             raise
         return temporary
 
@@ -372,7 +365,7 @@ class LocalLogStore:
                     fix="Put the table on a file system with hard links (ext4, xfs, btrfs, NFS).",
                 ) from error
             if error.errno in (errno.EACCES, errno.EROFS):
-                raise _translated(error, path, "create") from error
+                raise translated(error, path, "create") from error
             raise AmbiguousWriteError(
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
@@ -384,7 +377,7 @@ class LocalLogStore:
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
-            raise _translated(error, path, "write") from error
+            raise translated(error, path, "write") from error
 
 
 def _is_linked(temporary: Path, target: Path) -> bool:
@@ -453,41 +446,3 @@ def _sync_directory(directory: Path) -> None:
 
 def _info(path: str, found: os.stat_result) -> ObjectInfo:
     return ObjectInfo(path=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
-
-
-def _not_found(path: str) -> ObjectNotFoundError:
-    return ObjectNotFoundError(f"{path!r} does not exist.", fix="Check the path, or open the table again.")
-
-
-def _not_written(error: OSError, path: str) -> StorageError:
-    """For a failure before anything has the object's name."""
-    if isinstance(error, NotADirectoryError):
-        return NameBlockedError(
-            f"{path!r} cannot be created.",
-            cause="A file has the name of a directory on the way.",
-            fix="Find out what made it, and move it away.",
-        )
-    if error.errno in _FULL:
-        return WriteRefusedError(
-            f"There is no room to write {path!r}.", cause=str(error), fix="Make room, or raise the quota."
-        )
-    found = _translated(error, path, "write")
-    if isinstance(found, StorePermissionError):
-        return found
-    return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
-
-
-def _translated(error: OSError, path: str, verb: str) -> StorageError:
-    # No file has a name that is too long to be one.
-    missing = isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
-    if (missing or error.errno == errno.ENAMETOOLONG) and verb in ("read", "inspect", "open"):
-        return _not_found(path)
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return StorePermissionError(
-            f"No permission to {verb} {path!r}.",
-            cause=str(error),
-            fix="Check the owner and mode of the directory.",
-        )
-    return StorageError(
-        f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then try again."
-    )
