@@ -115,6 +115,15 @@ class WriteRefusedError(StorageError):
     retryable = False
 
 
+class NotWrittenError(StorageError):
+    """A write failed before anything could take effect: nothing was written, nor will be later.
+
+    The same call may succeed. Of a failure that leaves any doubt, `AmbiguousWriteError` is raised.
+    """
+
+    code = "NOT_WRITTEN"
+
+
 class NameBlockedError(StorageError):
     """A name is taken by something that is no object, such as a directory. Nothing was created."""
 

@@ -15,9 +15,9 @@ def require_writable(path: Path) -> None:
     Raises:
         ConfigurationError: they cannot, or the path is that of a folder.
     """
-    if path.is_dir():
-        raise ConfigurationError(f"{str(path)!r} is a folder.", fix="Name a file in it.")
     try:
+        if path.is_dir():
+            raise ConfigurationError(f"{str(path)!r} is a folder.", fix="Name a file in it.")
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass

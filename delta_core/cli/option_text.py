@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -22,8 +23,11 @@ def options_from_text(text: str) -> dict[str, str]:
     if not stripped:
         return {}
     if stripped.startswith("{"):
-        return _options_of_json(stripped.encode(), "The storage options are no JSON object of texts.")
-    if "=" not in stripped or stripped.endswith(".json"):
+        return _options_of_json(
+            stripped.encode(errors="surrogatepass"), "The storage options are no JSON object of texts."
+        )
+    # A pair may end in .json, too: the path of a key file.
+    if "=" not in stripped or (stripped.endswith(".json") and os.path.isfile(stripped)):
         return options_from_file(Path(stripped))
     try:
         words = shlex.split(stripped)
@@ -53,7 +57,7 @@ def options_from_file(path: Path) -> dict[str, str]:
 def _options_of_json(document: bytes, problem: str) -> dict[str, str]:
     try:
         found = json.loads(document)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise ConfigurationError(problem, fix='Write, for example, {"AWS_REGION": "eu-central-1"}.')

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import DeltaError, StorageError, StoreContractError
+from delta_core.errors import ConfigurationError, DeltaError, StorageError, StoreContractError
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root, open_store
@@ -69,7 +69,14 @@ class Place:
         self.clock = clock
         self._store = self.store("")
         root = local_root(self._store)
-        self._makes_base = root is not None and not root.parent.exists()
+        try:
+            self._makes_base = root is not None and not root.parent.exists()
+        except OSError as error:
+            raise ConfigurationError(
+                "The URL names no directory that there can be.",
+                cause=error.strerror or type(error).__name__,
+                fix="Pass the URL of a directory that you may write to.",
+            ) from error
 
     def require_fresh(self) -> None:
         """Make sure that nothing is below the prefix.

@@ -36,7 +36,11 @@ EXPIRES_AFTER_SECONDS = 86_400
 
 _PATIENT_ATTEMPTS = 3
 _SPELLINGS = ("s3a", "s3", "s3n")
-_DENIED = frozenset({"AccessDeniedException", "UnrecognizedClientException", "MissingAuthenticationToken"})
+_DENIED = frozenset(
+    {"AccessDeniedException", "UnrecognizedClientException", "MissingAuthenticationToken"}
+    | {"MissingAuthenticationTokenException", "ExpiredTokenException", "InvalidSignatureException"}
+    | {"IncompleteSignatureException", "InvalidClientTokenId"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from delta_core.errors import (
     LeaseError,
     LeaseFileError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
@@ -140,21 +141,26 @@ class LeaseFiles:
             True when the number has this content, whichever attempt wrote it.
 
         Raises:
-            StorageError: refused, or it cannot be told whether the number was taken.
+            StorageError: refused or failed, or it cannot be told whether the number was taken.
         """
         path, data = self.path(number), record_to_bytes(record)
-        ambiguous = False
+        ambiguous, certain = False, True
         failure: StorageError | None = None
         for attempt in range(_TRIES):
             try:
                 self.store.put_if_absent(path, data)
-            except ObjectExistsError as error:
+            except NotWrittenError as error:
                 failure = error
+                if certain:
+                    self._pause(attempt)
+                    continue
+            except ObjectExistsError as error:
+                certain, failure = False, error
             except _REFUSALS:
                 if not ambiguous:
                     raise
             except StorageError as error:
-                ambiguous, failure = True, error
+                ambiguous, certain, failure = True, False, error
             else:
                 return True
             try:
@@ -164,6 +170,8 @@ class LeaseFiles:
             except StorageError as error:
                 ambiguous, failure = True, error
             self._pause(attempt)
+        if certain and failure is not None:
+            raise failure
         raise AmbiguousWriteError(
             f"Whether {path!r} was written cannot be told.",
             cause=str(failure),

@@ -25,18 +25,19 @@ from delta_core.errors import (
     InvalidUriError,
     NameBlockedError,
     ObjectExistsError,
-    ObjectNotFoundError,
-    PathEscapeError,
-    StorageError,
-    StorePermissionError,
     UnsafeStoreError,
 )
+from delta_core.storage.local_errors import not_found, not_written, translated
+from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 TEMPORARY_PREFIX = ".tmp-"
+
+# Without waiting: a pipe has no other end, perhaps for ever.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 # What link(2) answers on a file system without hard links.
 _NO_HARD_LINKS = frozenset(
@@ -84,21 +85,31 @@ class LocalLogStore:
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """The whole object. Raises ObjectNotFoundError."""
-        target = self._resolve(path)
+        """The whole object. Raises ObjectNotFoundError.
+
+        Never more than the size that the file has when it is opened. What is no file, such as a pipe or a
+        device, is not there: `head` and listings do not know it either.
+        """
         try:
-            return target.read_bytes()
+            descriptor = os.open(self._resolve(path), _READ)
+            try:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise not_found(path)
+                return _read_bytes(descriptor, found.st_size)
+            finally:
+                os.close(descriptor)
         except OSError as error:
-            raise _translated(error, path, "read") from error
+            raise translated(error, path, "read") from error
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError."""
         try:
             found = self._resolve(path).stat()
         except OSError as error:
-            raise _translated(error, path, "inspect") from error
+            raise translated(error, path, "inspect") from error
         if not stat.S_ISREG(found.st_mode):
-            raise _not_found(path)
+            raise not_found(path)
         return _info(path, found)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
@@ -121,7 +132,7 @@ class LocalLogStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _translated(error, path, "list") from error
+            raise translated(error, path, "list") from error
         found.sort(key=lambda info: info.path)
         return found
 
@@ -137,7 +148,7 @@ class LocalLogStore:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise _translated(error, current, "list") from error
+                raise translated(error, current, "list") from error
             for entry in listed:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(prefix + entry.name)
@@ -146,15 +157,16 @@ class LocalLogStore:
                         yield _info(prefix + entry.name, entry.stat(follow_symlinks=False))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable reader. Raises ObjectNotFoundError."""
+        """A seekable reader. Raises ObjectNotFoundError, also for what is no file."""
         target = self._resolve(path)
         try:
+            # Opening a pipe would wait for whoever writes to it.
+            if not stat.S_ISREG(os.stat(target).st_mode):
+                raise not_found(path)
             # Arrow takes text for UTF-8, and a name need not be.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
-            if os.path.isdir(target):
-                raise _not_found(path) from error
-            raise _translated(error, path, "open") from error
+            raise translated(error, path, "open") from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
         """As `open_input`: nothing is gained by reading ahead."""
@@ -167,10 +179,14 @@ class LocalLogStore:
 
         Raises:
             ObjectExistsError: the name is taken.
-            NameBlockedError: by a directory or another thing that cannot be read back; nothing was created.
+            NameBlockedError: by a directory or another thing that cannot be read back, or a file has the name
+                of a directory; nothing was created.
             UnsafeStoreError: the file system has no hard links; nothing was created.
+            WriteRefusedError: the disk or a quota is full; nothing was created.
+            NotWrittenError: the file could not be written; nothing was created.
             AmbiguousWriteError: it cannot be told whether the object was created.
             StorePermissionError: refused; nothing was created.
+            PathEscapeError: a directory on the way is a symbolic link; nothing was created.
         """
         target = self._resolve(path)
         temporary = self._write_temporary(target, data, path)
@@ -189,7 +205,11 @@ class LocalLogStore:
                 os.unlink(temporary)
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or atomically replace the object."""
+        """Create or atomically replace the object.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link.
+        """
         target = self._resolve(path)
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
@@ -198,50 +218,48 @@ class LocalLogStore:
         """Delete the object; a missing one is not an error. No link on the way is followed.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link.
+            PathEscapeError: a directory on the way is a symbolic link, or no directory.
         """
         *parents, name = self._parts(path)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+            directory = open_directory(self._root, parents, path=path)
             try:
-                for part in parents:
-                    inner = os.open(part, flags, dir_fd=descriptor)
-                    os.close(descriptor)
-                    descriptor = inner
-                os.unlink(name, dir_fd=descriptor)
+                os.unlink(name, dir_fd=directory)
             finally:
-                os.close(descriptor)
+                os.close(directory)
         except FileNotFoundError:
             return
+        except NotADirectoryError as error:
+            raise link_on_the_way(path) from error
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise PathEscapeError(
-                    f"{path!r} is not deleted.",
-                    cause="A directory on the way is a symbolic link or no directory.",
-                    fix="Delete the link itself if that is meant.",
-                ) from error
-            raise _translated(error, path, "delete") from error
+            raise translated(error, path, "delete") from error
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A writer whose object appears, durable, when the context ends normally."""
+        """A writer whose object appears, durable, when the context ends normally.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link.
+        """
         target = self._resolve(path)
+        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
-            _make_directories(target.parent)
-            temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
-            sink = pa.OSFile(str(temporary), "wb")
+            with self._directory_of(target, path) as directory:
+                sink = pa.OSFile(os.fsencode(temporary), "wb")
+                inside = is_in(directory, temporary.name)
         except OSError as error:
-            raise _translated(error, path, "create") from error
+            raise translated(error, path, "create") from error
         try:
             with sink:
+                if not inside:
+                    raise link_on_the_way(path)
                 yield sink
             _sync_file(temporary)
         except BaseException as error:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError) and not isinstance(error, DeltaError):
-                raise _translated(error, path, "write") from error
+                raise translated(error, path, "write") from error
             raise
         self._rename(temporary, target, path)
 
@@ -258,7 +276,7 @@ class LocalLogStore:
             try:
                 _sync_file(target)
             except OSError as error:
-                raise _translated(error, path, "open") from error
+                raise translated(error, path, "open") from error
             parent = target.parent
             while parent not in directories and parent.is_relative_to(self._root):
                 directories.add(parent)
@@ -267,14 +285,14 @@ class LocalLogStore:
             try:
                 _sync_directory(directory)
             except OSError as error:
-                raise _translated(error, str(directory), "flush") from error
+                raise translated(error, str(directory), "flush") from error
         try:
             # Whoever made the table's directory may not have flushed its name either.
             _sync_directory(self._root.parent)
         except PermissionError:
             return
         except OSError as error:
-            raise _translated(error, str(self._root.parent), "flush") from error
+            raise translated(error, str(self._root.parent), "flush") from error
 
     # ------------------------------------------------------------ helpers
 
@@ -286,12 +304,29 @@ class LocalLogStore:
             return self._root
         return self._root.joinpath(*self._parts(path))
 
+    @contextmanager
+    def _directory_of(self, target: Path, path: str) -> Iterator[int]:
+        """A descriptor of the directory that an object is in, made where it is missing."""
+        parents = self._parts(path)[:-1]
+        try:
+            directory = open_directory(self._root, parents, path=path)
+        except FileNotFoundError:
+            _make_directories(target.parent)
+            directory = open_directory(self._root, parents, path=path)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
     def _write_temporary(self, target: Path, data: bytes, path: str) -> Path:
         temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
-            _make_directories(target.parent)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with self._directory_of(target, path) as directory:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                inside = is_in(directory, temporary.name)
             try:
+                if not inside:
+                    raise link_on_the_way(path)
                 view = memoryview(data)
                 while view:
                     view = view[os.write(descriptor, view) :]
@@ -302,7 +337,7 @@ class LocalLogStore:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError):
-                raise _translated(error, path, "write") from error
+                raise not_written(error, path) from error
             raise
         return temporary
 
@@ -330,7 +365,7 @@ class LocalLogStore:
                     fix="Put the table on a file system with hard links (ext4, xfs, btrfs, NFS).",
                 ) from error
             if error.errno in (errno.EACCES, errno.EROFS):
-                raise _translated(error, path, "create") from error
+                raise translated(error, path, "create") from error
             raise AmbiguousWriteError(
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
@@ -342,7 +377,7 @@ class LocalLogStore:
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
-            raise _translated(error, path, "write") from error
+            raise translated(error, path, "write") from error
 
 
 def _is_linked(temporary: Path, target: Path) -> bool:
@@ -380,8 +415,21 @@ def _make_directories(directory: Path) -> None:
         _sync_directory(path.parent)
 
 
+def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
+    data = os.read(descriptor, size_bytes)
+    if len(data) == size_bytes or not data:
+        return data
+    # The system reads two gigabytes at a time.
+    parts = [data]
+    missing = size_bytes - len(data)
+    while missing and (data := os.read(descriptor, missing)):
+        parts.append(data)
+        missing -= len(data)
+    return b"".join(parts)
+
+
 def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
     finally:
@@ -398,23 +446,3 @@ def _sync_directory(directory: Path) -> None:
 
 def _info(path: str, found: os.stat_result) -> ObjectInfo:
     return ObjectInfo(path=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
-
-
-def _not_found(path: str) -> ObjectNotFoundError:
-    return ObjectNotFoundError(f"{path!r} does not exist.", fix="Check the path, or open the table again.")
-
-
-def _translated(error: OSError, path: str, verb: str) -> StorageError:
-    # No file has a name that is too long to be one.
-    missing = isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
-    if (missing or error.errno == errno.ENAMETOOLONG) and verb in ("read", "inspect", "open"):
-        return _not_found(path)
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return StorePermissionError(
-            f"No permission to {verb} {path!r}.",
-            cause=str(error),
-            fix="Check the owner and mode of the directory.",
-        )
-    return StorageError(
-        f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then try again."
-    )

@@ -93,7 +93,9 @@ class LogStore(Protocol):
         Raises:
             ObjectExistsError: the name is taken (perhaps by an earlier attempt of the same caller).
             AmbiguousWriteError: it cannot be told whether the object was created.
-            StorePermissionError: refused; nothing was created.
+            StorePermissionError, NameBlockedError, WriteRefusedError, UnsafeStoreError: refused; nothing was
+                created, and asking again does not help.
+            NotWrittenError: it failed before it could take effect: nothing was created, nor will be later.
         """
         ...
 

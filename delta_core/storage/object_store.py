@@ -24,13 +24,14 @@ import pyarrow as pa
 from obstore import exceptions
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import AmbiguousWriteError, NotWrittenError, PathEscapeError, StorageError
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
 from delta_core.storage.side_by_side import side_by_side
-from delta_core.storage.store_path import plain_parts
+from delta_core.storage.store_path import has_control_characters, plain_parts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -39,6 +40,13 @@ SINGLE_PUT_BYTES = 64 << 20
 """Larger objects are uploaded in parts, unless they must be created in one request."""
 
 _LIST_PAGE = 1000
+
+# The last two: what cannot be part of a request.
+_FAILURES = (
+    *(exceptions.BaseError, FileNotFoundError, PermissionError, TimeoutError, ConnectionError),
+    *(ValueError, TypeError),
+)
+_PANIC = "PanicException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +145,8 @@ class ObjectLogStore:
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """Every object below a directory. A request for each thousand."""
         prefix = self._directory(path)
-        stream = obstore.list(self._clients.patient, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
+        with _translating(read_error, path, verb="list"):
+            stream = obstore.list(self._clients.patient, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
         while True:
             with _translating(read_error, path, verb="list"):
                 page = next(stream, None)
@@ -173,13 +182,23 @@ class ObjectLogStore:
             StorePermissionError: refused; nothing was created.
             WriteRefusedError: the store cannot carry out such a request; nothing was created.
             UnsafeStoreError: the store ignores preconditions; nothing was created.
+            NotWrittenError: whether it does could not be found out; nothing was created.
         """
         key = self._key(path)
         if not self._clients.proved:
+            self._probe(path)
+        self._create(key, path, data)
+
+    def _probe(self, path: str) -> None:
+        try:
             require_preconditions(
                 self._clients.place, create=self._create_for_probe, delete=self.delete, uri=self._uri
             )
-        self._create(key, path, data)
+        except AmbiguousWriteError as error:
+            # In doubt is the probe's object alone.
+            raise NotWrittenError(
+                f"{path!r} was not written.", cause=f"{error.problem} {error.cause}".strip(), fix=error.fix
+            ) from error
 
     def _create(self, key: str, path: str, data: bytes) -> None:
         with _translating(create_error, path):
@@ -236,7 +255,14 @@ class ObjectLogStore:
     # ------------------------------------------------------------ helpers
 
     def _key(self, path: str) -> str:
-        return self._prefix + "/".join(plain_parts(path, root_uri=self._uri))
+        parts = plain_parts(path, root_uri=self._uri)
+        if has_control_characters(path):
+            raise PathEscapeError(
+                f"The store path {path!r} is no name in an object store.",
+                cause="It holds a control character, or half a character.",
+                fix="Rename the object, or remove the entry from the log.",
+            )
+        return self._prefix + "/".join(parts)
 
     def _directory(self, path: str) -> str:
         return f"{self._key(path)}/" if path else self._prefix
@@ -257,8 +283,13 @@ def _bound(function: Callable[[str], ObjectInfo], path: str) -> Callable[[], Obj
 def _translating(translate: Callable[..., Exception], path: str, **context: str) -> Iterator[None]:
     try:
         yield
-    except (exceptions.BaseError, FileNotFoundError, PermissionError, TimeoutError, ConnectionError) as error:
+    except _FAILURES as error:
         raise translate(error, path, **context) from None
+    except BaseException as error:
+        # The client's own faults are no Exception, so that nobody who expects one would notice.
+        if type(error).__name__ != _PANIC:
+            raise
+        raise translate(StorageError(f"The client failed: {error}"), path, **context) from None
 
 
 def _info(path: str, meta: Any) -> ObjectInfo:

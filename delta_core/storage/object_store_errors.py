@@ -1,7 +1,8 @@
 """What an object store's client raised, as our errors, without what may be secret.
 
 A write that is refused with a status of 400 to 499 was not carried out, but for those statuses that say
-*not now*. Everything else leaves open whether it was.
+*not now*; nor was one whose server says that another is to be asked, as for a bucket in another region.
+Everything else leaves open whether it was.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _STATUS = re.compile(r"\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE)
 # The last three are proxies' own: that a side hung up, not what became of the request.
 _NOT_NOW = frozenset({408, 409, 412, 425, 429, 444, 460, 499})
 _NOT_IMPLEMENTED = 501
+# Not 303: that the answer is elsewhere may be said of what was done.
+_ELSEWHERE = frozenset({301, 302, 307, 308})
+_NOWHERE = "Received redirect without LOCATION"
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 # A header's value goes on behind the name of its scheme.
 _HEADER = re.compile(r"(?i)(?<![a-z])(authorization|cookie)(\s{0,9}[=:]\s{0,9}|>)[^\"'<>,;&)]{1,4000}")
@@ -79,7 +83,7 @@ def create_error(error: Exception, path: str) -> StorageError:
     if _is_denied(error):
         return _denied(error, path, "create")
     # Amazon answers 400 to a body that came too slowly; the next attempt may be quicker.
-    definite = definite and "RequestTimeout" not in str(error)
+    definite = (definite and "RequestTimeout" not in str(error)) or _is_redirected(error)
     if definite or isinstance(
         error, exceptions.NotFoundError | FileNotFoundError | exceptions.NotSupportedError
     ):
@@ -120,6 +124,13 @@ def _is_denied(error: Exception) -> bool:
 def _is_definite(status: int | None) -> bool:
     return status is not None and (
         (400 <= status < 500 and status not in _NOT_NOW) or status == _NOT_IMPLEMENTED
+    )
+
+
+def _is_redirected(error: Exception) -> bool:
+    """Whether a server sent the request elsewhere, and nobody followed; Amazon may not say where."""
+    return not _without_credentials(error) and (
+        _status_of(error) in _ELSEWHERE or _NOWHERE in str(error).partition("Debug source:")[0]
     )
 
 

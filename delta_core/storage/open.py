@@ -14,7 +14,7 @@ from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.cached import with_shared_cache
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import uri_scheme
+from delta_core.storage.uri import uri_scheme, uri_text
 
 StoreOpener = Callable[[str, Mapping[str, str], Clock], LogStore]
 
@@ -70,7 +70,7 @@ def open_store(
         InvalidUriError: no store serves the URI's scheme, or it is not one of a table.
         ConfigurationError: a storage option is not known, or a package that the store needs is missing.
     """
-    text = os.fspath(uri)
+    text = uri_text(uri)
     scheme = uri_scheme(text)
     opener = _OPENERS.get(scheme) or _installed_openers().get(scheme)
     if opener is None:

@@ -9,6 +9,7 @@ A race is not tried here; `make store-conformance URL=...` does that.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Callable
@@ -21,8 +22,12 @@ PROBE_DIRECTORY = "_deltaward/probe"
 
 _TRIES = 5
 
-_lock = threading.Lock()
 _outcomes: dict[str, bool] = {}
+
+# One for each place: a server that hangs keeps nobody from another. Both change in single steps of a dict.
+_turns: dict[str, threading.Lock] = {}
+# The thread that has a turn is not in the child, and would never give it back there.
+os.register_at_fork(after_in_child=_turns.clear)
 
 
 def require_preconditions(
@@ -31,7 +36,7 @@ def require_preconditions(
     """Make sure that the store refuses to create what exists.
 
     Args:
-        place: names the service and bucket; of each only the first call asks.
+        place: names the service and bucket; of each only the first call asks, and others of it wait.
         create: the store's create-only write.
         delete: the store's delete; that it is not allowed does no harm.
         uri: the table's, for the message.
@@ -42,10 +47,12 @@ def require_preconditions(
 
     Cost: three requests for each place and process.
     """
-    with _lock:
-        if place not in _outcomes:
-            _outcomes[place] = _refuses_a_second(create, delete)
-        safe = _outcomes[place]
+    safe = _outcomes.get(place)
+    if safe is None:
+        with _turns.setdefault(place, threading.Lock()):
+            safe = _outcomes.get(place)
+            if safe is None:
+                safe = _outcomes[place] = _refuses_a_second(create, delete)
     if not safe:
         raise UnsafeStoreError(
             f"The store of {uri!r} lets two writers create the same object.",
@@ -56,8 +63,7 @@ def require_preconditions(
 
 def forget_probes() -> None:
     """Ask every store again."""
-    with _lock:
-        _outcomes.clear()
+    _outcomes.clear()
 
 
 def _refuses_a_second(create: Callable[[str, bytes], None], delete: Callable[[str], None]) -> bool:

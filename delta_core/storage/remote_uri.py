@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from delta_core.errors import InvalidUriError
+from delta_core.storage.store_path import has_control_characters
 
 _SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "azure": "az"}
 
@@ -70,6 +71,8 @@ def parse_remote_uri(uri: str) -> RemoteUri:
     if not _AUTHORITY.match(authority):
         raise _invalid(scheme, "it names no bucket or host", f"Write {scheme}://bucket/path/of/table.")
     path = unquote(raw_path).strip("/")
+    if has_control_characters(authority) or has_control_characters(path):
+        raise _invalid(scheme, "it holds a control character", "Write it without, or rename the directory.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/") if path):
         raise _invalid(scheme, "its path has an empty, '.' or '..' part", "Write the path in full.")
     return RemoteUri(scheme=scheme, authority=authority.lower() if "@" in authority else authority, path=path)

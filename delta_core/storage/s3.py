@@ -19,7 +19,7 @@ S3_OPTIONS = frozenset(
     {"access_key_id", "secret_access_key", "session_token", "region", "endpoint", "skip_signature"}
     | {"unsigned_payload", "virtual_hosted_style_request", "server_side_encryption", "sse_kms_key_id"}
     | {"sse_bucket_key_enabled", "sse_customer_key_base64", "checksum_algorithm", "request_payer"}
-    | {"role_arn", "role_session_name", "web_identity_token_file", "sts_endpoint", "s3_express"}
+    | {"role_arn", "role_session_name", "web_identity_token_file", "s3_express"}
     | {"container_credentials_relative_uri", "container_credentials_full_uri", "disable_tagging"}
     | {"container_authorization_token_file", "imdsv1_fallback"}
 )

@@ -15,16 +15,18 @@ import logging
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pyarrow as pa
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     AmbiguousWriteError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    StorePermissionError,
     UnsafeStoreError,
     WriteRefusedError,
 )
@@ -145,15 +147,17 @@ class S3DynamoDbLogStore:
             AmbiguousWriteError: it cannot be told who has it.
             WriteRefusedError: the version before it is neither in the log nor in DynamoDB; nothing was
                 created.
+            NotWrittenError: it failed before the entry was asked for, which decides; nothing was created.
         """
         commit = _COMMIT.fullmatch(path)
         if commit is None:
             self._objects.put_if_absent(path, data)
             return
-        self._require_turn(path, int(commit.group(1)))
         name = path.removeprefix(f"{_LOG}/")
         entry = Entry(file_name=name, temp_path=f".tmp/{name}.{uuid.uuid4()}", complete=False)
-        self._put_temporary(entry, data)
+        with _undecided(path):
+            self._require_turn(path, int(commit.group(1)))
+            self._put_temporary(entry, data)
         try:
             self._entries.create(entry)
         except AmbiguousWriteError:
@@ -304,6 +308,19 @@ class S3DynamoDbLogStore:
         except ObjectNotFoundError:
             return False
         return True
+
+
+@contextmanager
+def _undecided(path: str) -> Iterator[None]:
+    """Before an entry is asked for no failure leaves a doubt, also one in finishing another's commit."""
+    try:
+        yield
+    except (ObjectExistsError, StorePermissionError, UnsafeStoreError, WriteRefusedError):
+        raise
+    except StorageError as error:
+        raise NotWrittenError(
+            f"{path!r} was not written.", cause=f"{error.problem} {error.cause}".strip(), fix=error.fix
+        ) from error
 
 
 class _NotReadBackError(AmbiguousWriteError):

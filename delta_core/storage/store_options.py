@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from delta_core.errors import ConfigurationError
+from delta_core.storage.store_path import has_control_characters
 
 CLIENT_OPTIONS = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "root_certificate", "user_agent"}
@@ -29,6 +30,8 @@ _FLAGS = frozenset(
     | {"use_azure_cli", "use_fabric_endpoint", "s3_express", "sse_bucket_key_enabled", "disable_tagging"}
     | {"imdsv1_fallback", "disable_bulk_delete"}
 )
+# Certificates and keys are texts of several lines.
+_SEVERAL_LINES = frozenset({"root_certificate", "service_account_key"})
 _SECONDS = {
     **dict.fromkeys(("ms", "msec", "millis"), 0.001),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
@@ -72,7 +75,8 @@ def checked_options(
 
     Raises:
         ConfigurationError: a name is not known, a flag is neither true nor false, a name is given twice with
-            different values, or an endpoint is no address of a service. Values are never repeated.
+            different values, a value, also one that the client reads from the environment, holds control
+            characters, or an endpoint is no address of a service. Values are never repeated.
     """
     service: dict[str, str | bool] = {}
     client: dict[str, str | bool | timedelta] = {}
@@ -93,12 +97,14 @@ def checked_options(
             raise ConfigurationError(
                 f"The storage option {name!r} is given twice, with different values.", fix="Give it once."
             )
+        _require_one_line(f"The storage option {given!r}", name, value)
         if name in own:
             ours[name] = value
         elif name in CLIENT_OPTIONS:
             client[name] = _flag(name, value) if name in _FLAGS else value
         else:
             service[name] = _flag(name, value) if name in _FLAGS else value
+    _require_sound_environment(prefixes, allowed - seen.keys(), aliases or {})
     return StoreOptions(service=service, client=client, own=ours)
 
 
@@ -135,6 +141,28 @@ def _plain_name(
         if candidate in known:
             return candidate
     return None
+
+
+def _require_one_line(what: str, name: str, value: str) -> None:
+    if name not in _SEVERAL_LINES and has_control_characters(value):
+        # The client makes headers of them, and a header that is none ends the process's call in a panic.
+        raise ConfigurationError(
+            f"{what} holds a control character.",
+            cause="A line's end at the end of a value is one; a file that was read whole has it.",
+            fix="Take it out of the value.",
+        )
+
+
+def _require_sound_environment(
+    prefixes: tuple[str, ...], names: frozenset[str], aliases: Mapping[str, str]
+) -> None:
+    """The same for what the client takes from the environment where no option says otherwise."""
+    upper = tuple(prefix.upper() for prefix in prefixes)
+    for key, value in os.environ.items():
+        if key.startswith(upper):
+            name = _plain_name(key, prefixes, names, aliases)
+            if name is not None:
+                _require_one_line(f"The environment variable {key!r}", name, value)
 
 
 def _flag(name: str, value: str) -> bool:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from delta_core.errors import PathEscapeError
+
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether a text holds what no request to a store can: a control character, or half a character."""
+    return not (text.isascii() and text.isprintable()) and _NOT_IN_NAMES.search(text) is not None
 
 
 def plain_parts(path: str, *, root_uri: str) -> list[str]:

@@ -34,6 +34,20 @@ def uri_scheme(uri: str) -> str | None:
     return match.group(1).lower() if match else None
 
 
+def uri_text(uri: str | os.PathLike[str]) -> str:
+    """A URI or path as text.
+
+    Raises:
+        InvalidUriError: it is neither a text nor a path of one, such as bytes.
+    """
+    text: object = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(text, str):
+        raise InvalidUriError(
+            f"The table URI is of the type {type(text).__name__}.", fix="Pass a text, or a path of one."
+        )
+    return text
+
+
 def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     """The one spelling of a table's URI: `file:///abs/path`, `s3://bucket/path`; no trailing slash.
 
@@ -41,10 +55,10 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     `s3:`. The result is percent-encoded and is its own canonical form. The path need not exist.
 
     Raises:
-        InvalidUriError: empty, contains NUL, names a remote host, is of a scheme without a store, or has
-            percent-escapes that are not UTF-8.
+        InvalidUriError: no text, empty, contains NUL, names a remote host, is of a scheme without a store, or
+            has a name that is not UTF-8.
     """
-    text = os.fspath(uri)
+    text = uri_text(uri)
     if not text:
         raise InvalidUriError("The table URI is empty.", fix="Pass a path or a file: URI.")
     if len(text) > MAX_PATH_CHARACTERS:
@@ -70,7 +84,16 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
             cause="Supported are local paths, file: URIs, and URIs of stores such as s3://bucket/path.",
             fix="Pass one of those.",
         )
-    return "file://" + quote(os.path.realpath(path), safe=_URI_SAFE)
+    if "\0" in path:
+        raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")
+    try:
+        return "file://" + quote(os.path.realpath(path), safe=_URI_SAFE)
+    except UnicodeEncodeError as error:
+        raise InvalidUriError(
+            "The table's path is no text.",
+            cause="A directory's name on the way is not UTF-8.",
+            fix="Rename the directory.",
+        ) from error
 
 
 def local_path_of_uri(canonical_uri: str) -> Path:

@@ -201,7 +201,7 @@ class WebHdfsLogStore:
                 arrives late.
             StorePermissionError: refused; nothing was created.
             UnsafeStoreError: the server does not know `renameoptions`; nothing was created.
-            StorageError: nothing was created, and nothing of this call can appear later.
+            NotWrittenError: nothing was created, and nothing of this call can appear later.
         """
         target = self._resolve(path)
         temporary = self._publisher.write(target, path, data, size_bytes=len(data))

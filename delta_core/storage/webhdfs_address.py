@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
+from delta_core.storage.service_address import require_service_address
 
 WEBHDFS_SCHEMES = ("hdfs", "swebhdfs", "webhdfs")
 WEBHDFS_OPTIONS = ("delegation_token", "timeout_seconds", "user", "webhdfs_endpoint")
@@ -44,7 +45,8 @@ def webhdfs_address(uri: str, options: Mapping[str, str]) -> WebHdfsAddress:
     """The address that a URI and the options of a store say. Makes no request.
 
     Raises:
-        InvalidUriError: another scheme, no host, a user, a query or fragment, or a path that climbs.
+        InvalidUriError: another scheme, no host, a host that is no service's address, a user, a query or
+            fragment, or a path that climbs.
         ConfigurationError: an unknown option, or a value that is not valid.
     """
     unknown = sorted(set(options) - set(WEBHDFS_OPTIONS))
@@ -64,10 +66,10 @@ def webhdfs_address(uri: str, options: Mapping[str, str]) -> WebHdfsAddress:
             )
     elif place.scheme == "hdfs":
         # The URI's port is that of the RPC, which nobody speaks here.
-        endpoints = (f"http://{host}:{_DEFAULT_PORTS['webhdfs']}",)
+        endpoints = (_of_host("http", host, str(_DEFAULT_PORTS["webhdfs"])),)
     else:
         protocol = "https" if place.scheme == "swebhdfs" else "http"
-        endpoints = (f"{protocol}://{host}:{port or _DEFAULT_PORTS[place.scheme]}",)
+        endpoints = (_of_host(protocol, host, port or str(_DEFAULT_PORTS[place.scheme])),)
     return WebHdfsAddress(
         uri=str(place),
         root=f"/{place.path}" if place.path else "",
@@ -90,6 +92,18 @@ def _place(uri: str) -> RemoteUri:
     return place
 
 
+def _of_host(protocol: str, host: str, port: str) -> str:
+    """The base URL of the NameNode that the URI itself names."""
+    url = f"{protocol}://{host}:{port}"
+    try:
+        require_service_address("webhdfs_endpoint", url)
+    except ConfigurationError as error:
+        raise InvalidUriError(
+            "The HDFS URI names a host that is no service's address.", cause=error.cause, fix=_HINT
+        ) from error
+    return url
+
+
 def _endpoint(text: str) -> str:
     """One NameNode's base URL; a gateway's may have a path before `/webhdfs/v1`."""
     try:
@@ -110,6 +124,7 @@ def _endpoint(text: str) -> str:
             cause="Each is http or https with a host, and without user information, query or fragment.",
             fix="Write http://host:9870; several NameNodes of one HDFS are separated by commas.",
         )
+    require_service_address("webhdfs_endpoint", text)
     shown = f"[{host}]" if ":" in host else host
     default = _DEFAULT_PORTS["swebhdfs" if parsed.scheme == "https" else "webhdfs"]
     return f"{parsed.scheme}://{shown}:{port or default}{parsed.path.rstrip('/').removesuffix('/webhdfs/v1')}"

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
+from delta_core.storage.service_address import require_service_address
 from delta_core.storage.webhdfs_address import WebHdfsAddress
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class WebHdfsClient:
         def once() -> bytes:
             answer = self._ask("GET", "OPEN", path, **given)
             if answer.status_code >= 300:
-                answer = _successful(self._exchange("GET", _location(answer)))
+                answer = self._successful(self._exchange("GET", _location(answer)))
             if not answer.headers.get("content-type", "").startswith(_BYTES):
                 raise _unexpected(answer, "the answer is not the bytes of a file")
             if length is None and not _marks_its_end(answer):
@@ -149,7 +150,7 @@ class WebHdfsClient:
         if answer.status_code < 300:
             raise _unexpected(answer, "the NameNode names no DataNode to write to")
         headers = {"Content-Type": _BYTES, "Content-Length": str(size_bytes)}
-        answer = _successful(self._exchange("PUT", _location(answer), content=body, headers=headers))
+        answer = self._successful(self._exchange("PUT", _location(answer), content=body, headers=headers))
         if answer.status_code != 201:
             raise _unexpected(answer, "the DataNode does not say that it made the file")
 
@@ -202,7 +203,7 @@ class WebHdfsClient:
             index = (first + step) % len(endpoints)
             url = f"{endpoints[index]}/webhdfs/v1{quote(path or '/', safe='/')}?{query}"
             try:
-                answer = _successful(self._exchange(method, url))
+                answer = self._successful(self._exchange(method, url))
             except WebHdfsRefusedError as error:
                 if error.exception not in _NOT_THE_ACTIVE:
                     raise
@@ -236,8 +237,24 @@ class WebHdfsClient:
             raise WebHdfsRefusedError(
                 status=400, exception="InvalidPathException", message="the path is too long for a URL"
             ) from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ValueError) as error:
+            # The latter is of a host that is no name, and of what a client does not expect of a server.
             raise WebHdfsSilentError(self._told(error, url), sent=True) from None
+
+    def _successful(self, answer: httpx.Response) -> httpx.Response:
+        """The answer itself, if it is a success or names a DataNode."""
+        if answer.status_code < 300 or (
+            answer.status_code in (302, 303, 307) and "location" in answer.headers
+        ):
+            return answer
+        exception, message = "", "WebHDFS does not answer so"
+        try:
+            found = json.loads(answer.content)["RemoteException"]
+            exception, message = str(found["exception"]), str(found.get("message", ""))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            pass
+        line = self._hidden((message.splitlines() or [""])[0])[:_MAX_CAUSE_CHARACTERS]
+        raise WebHdfsRefusedError(status=answer.status_code, exception=self._hidden(exception), message=line)
 
     def _http(self) -> httpx.Client:
         # A connection that two processes share would give each the other's answers.
@@ -250,8 +267,20 @@ class WebHdfsClient:
         return self._connections
 
     def _told(self, error: Exception, url: str) -> str:
-        place = urlsplit(url)
-        return f"{type(error).__name__} at {place.hostname}:{place.port}: {_without_secrets(str(error))}"
+        try:
+            parts = urlsplit(url)
+            place = f"{parts.hostname}:{parts.port}"
+        except ValueError:
+            place = "a host that is none"
+        return f"{type(error).__name__} at {place}: {self._hidden(str(error))}"
+
+    def _hidden(self, text: str) -> str:
+        """A server's or a client's words without the token, however they repeat it."""
+        token = self._address.delegation_token
+        if token:
+            for written in {token, quote(token), quote(token, safe=""), quote_plus(token)}:
+                text = text.replace(written, "...")
+        return _without_secrets(text)
 
 
 class _SecretsHidden(logging.Filter):
@@ -266,7 +295,7 @@ class _SecretsHidden(logging.Filter):
 
 
 _SECRETS_HIDDEN = _SecretsHidden()
-_TOKEN = re.compile(r"(delegation=)[^&\s'\"\\]+", re.IGNORECASE)
+_TOKEN = re.compile(r"((?:delegation|token)(?:=|%3D))[^&\s'\"\\]+", re.IGNORECASE)
 
 
 def _without_secrets(text: str) -> str:
@@ -308,28 +337,22 @@ def _new_connections(timeout_seconds: float) -> httpx.Client:
     )
 
 
-def _successful(answer: httpx.Response) -> httpx.Response:
-    """The answer itself, if it is a success or names a DataNode."""
-    if answer.status_code < 300 or (answer.status_code in (302, 303, 307) and "location" in answer.headers):
-        return answer
-    exception, message = "", "WebHDFS does not answer so"
-    try:
-        found = json.loads(answer.content)["RemoteException"]
-        exception, message = str(found["exception"]), str(found.get("message", ""))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        pass
-    line = _without_secrets((message.splitlines() or [""])[0])[:_MAX_CAUSE_CHARACTERS]
-    raise WebHdfsRefusedError(status=answer.status_code, exception=exception, message=line)
-
-
 def _location(answer: httpx.Response) -> str:
-    """The DataNode's URL: any host, but a protocol that is as safe as the NameNode's."""
+    """The DataNode's URL: any service's host, but a protocol that is as safe as the NameNode's."""
+    import httpx
+
     location = str(answer.headers["location"])
-    target = urlsplit(location)
     safe = ("https",) if answer.request.url.scheme == "https" else ("http", "https")
-    if target.scheme not in safe or not target.hostname or "@" in target.netloc:
-        raise _unexpected(answer, f"a redirect to {target.scheme}://{target.hostname} is not followed")
-    return location
+    try:
+        target = urlsplit(location)
+        host, _ = target.hostname, target.port
+        httpx.URL(location)  # makes a name of the host, if it is one
+        if target.scheme in safe and host and "@" not in target.netloc:
+            require_service_address("location", f"{target.scheme}://{target.netloc}")
+            return location
+    except (ValueError, httpx.InvalidURL, ConfigurationError):
+        raise _unexpected(answer, "a redirect to what is no service's address is not followed") from None
+    raise _unexpected(answer, f"a redirect to {target.scheme}://{host} is not followed")
 
 
 def _marks_its_end(answer: httpx.Response) -> bool:
@@ -361,11 +384,14 @@ def _statuses(answer: httpx.Response, *keys: str) -> list[FileStatus]:
 
 def _status(answer: httpx.Response, entry: Any) -> FileStatus:
     try:
-        return FileStatus(
+        found = FileStatus(
             name=str(entry["pathSuffix"]),
             kind=str(entry["type"]),
             size_bytes=int(entry["length"]),
             modified_ms=int(entry["modificationTime"]),
         )
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, OverflowError):
         raise _unexpected(answer, "an entry is no FileStatus") from None
+    if found.size_bytes < 0:
+        raise _unexpected(answer, "an entry has a length below zero")
+    return found

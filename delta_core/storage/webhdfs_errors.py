@@ -5,6 +5,7 @@ from __future__ import annotations
 from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
+    NotWrittenError,
     ObjectNotFoundError,
     StorageError,
     StorePermissionError,
@@ -81,6 +82,14 @@ def unclear(path: str, cause: str, *, overwrite: bool) -> StorageError:
     return AmbiguousWriteError(
         f"Whether {path!r} was created cannot be told.", cause=cause, fix="Read it back."
     )
+
+
+def not_written(error: WebHdfsFailure, path: str) -> StorageError:
+    """The error of ours for a write of which it is certain that it did nothing, and will not."""
+    found = translated(error, path, "write")
+    if type(found) is not StorageError:
+        return found
+    return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
 
 
 def translated(error: WebHdfsFailure, path: str, verb: str) -> StorageError:

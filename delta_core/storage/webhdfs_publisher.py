@@ -23,6 +23,7 @@ from delta_core.storage.webhdfs_errors import (
     blocked,
     did_nothing,
     is_denied,
+    not_written,
     translated,
     unclear,
 )
@@ -49,7 +50,7 @@ class WebHdfsPublisher:
 
         Raises:
             NameBlockedError: a file has the name of one of the target's directories.
-            StorageError: it failed; nothing is left, unless no NameNode can be reached to delete it.
+            NotWrittenError: it failed; nothing is left, unless no NameNode can be reached to delete it.
         """
         temporary = f"{target.rpartition('/')[0]}/{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
@@ -58,7 +59,7 @@ class WebHdfsPublisher:
             with suppress(*FAILURES):
                 self._client.delete(temporary)
             if isinstance(error, FAILURES):
-                raise translated(error, path, "write") from error
+                raise not_written(error, path) from error
             raise
         return temporary
 
@@ -72,7 +73,8 @@ class WebHdfsPublisher:
                 name or will get it.
             StorePermissionError: refused.
             UnsafeStoreError: the server does not know the options of a rename.
-            StorageError: certain that nothing happened; or, with `overwrite`, not certain, as the text says.
+            NotWrittenError: certain that nothing happened.
+            StorageError: with `overwrite`, not certain, as the text says.
         """
         try:
             knows_options = self._client.rename(temporary, target, overwrite=overwrite)
@@ -100,7 +102,7 @@ class WebHdfsPublisher:
             if never_renamed and self._is_directory(target):
                 return blocked(path, error)
         if never_renamed or did_nothing(error):
-            return translated(error, path, "write")
+            return not_written(error, path)
         return unclear(path, str(error), overwrite=overwrite)
 
     def _never_renamed(self, temporary: str) -> bool:

@@ -9,6 +9,9 @@ the version is read back, and its transaction id decides:
 - not there: the same bytes again at the same version; a late first write is still ours;
 - unreadable, again and again: unknown, and the caller keeps its files.
 
+A failure of which the store says that nothing can have come of it is no such doubt: the write is made again,
+and the deadline then ends in a refusal.
+
 A version is never skipped: the next one is tried only after another writer's commit was read at this one.
 """
 
@@ -30,8 +33,10 @@ from delta_core.errors import (
     DeltaError,
     MaxCommitAttemptsError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
+    PathEscapeError,
     StorageError,
     StorePermissionError,
     UnsafeStoreError,
@@ -66,7 +71,7 @@ from delta_core.transaction.winning_commit import WinningCommit
 READ_BACK_TRIES = 8
 """How often a version is read back before its owner counts as unknown."""
 
-_REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError)
+_REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError, PathEscapeError)
 """The store's word that nothing was created."""
 
 _log = logging.getLogger(__name__)
@@ -158,15 +163,18 @@ class Committer:
             return Rejected(error=_beyond(version), attempts=self._attempts)
         pauses = DecorrelatedJitter(random=self.random)
         undecided = False
+        failed: NotWrittenError | None = None
         while True:
             stale = self._stale()
             if stale is not None:
                 return self._refused(version, stale)
             if undecided and self._out_of_time:
+                if failed is not None and not self._ambiguous:
+                    return Rejected(error=failed, attempts=self._attempts)
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
             self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
             self._attempts += 1
-            refused: StorageError | None = None
+            refused: DeltaError | None = None
             exists = False
             try:
                 self._put(version, data)
@@ -176,6 +184,9 @@ class Committer:
                 if not self._ambiguous:
                     return Rejected(error=_rejection(error), attempts=self._attempts)
                 refused = error
+            except NotWrittenError as error:
+                failed = error
+                _log.warning("commit not written yet", extra={"version": version, "error": str(error)})
             except StorageError as error:
                 self._ambiguous = True
                 _log.warning("commit outcome unclear", extra={"version": version, "error": str(error)})
@@ -183,7 +194,8 @@ class Committer:
                 self.observer.on_phase(CommitPhase.AFTER_PUT, version)
                 return self._landed(version, data, recovered=False)
             self.observer.on_phase(CommitPhase.AFTER_PUT, version)
-            outcome = self._owner(version, data)
+            # Of what was certainly not written there is nothing to read back.
+            outcome = self._owner(version, data) if exists or self._ambiguous else None
             if outcome is not None:
                 return outcome
             if refused is not None:
@@ -376,7 +388,7 @@ def _beyond(version: int) -> CommitRejectedError:
     )
 
 
-def _rejection(error: StorageError) -> StorageError | CommitRejectedError:
+def _rejection(error: DeltaError) -> DeltaError:
     if isinstance(error, UnsafeStoreError):
         return error
     return CommitRejectedError(

@@ -17,6 +17,7 @@ from delta_core.dml.write import write_deltalake
 from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
@@ -141,7 +142,7 @@ def test_a_rename_that_the_name_node_never_saw(
     proxy.once("RENAME", "lost")
     with pytest.raises(StorageError) as caught:
         through.put_if_absent(COMMIT, b"x")
-    assert type(caught.value) is StorageError
+    assert type(caught.value) is NotWrittenError
     assert _everything(hdfs, store, "_delta_log") == []
     through.put_if_absent(COMMIT, b"x")
 
@@ -166,7 +167,7 @@ def test_a_rename_that_arrives_late_finds_nothing_to_rename(
     proxy.once("RENAME", "late")
     with pytest.raises(StorageError) as caught:
         through.put_if_absent(COMMIT, b"x")
-    assert type(caught.value) is StorageError
+    assert type(caught.value) is NotWrittenError
     proxy.release()
     [(status, body)] = proxy.answers
     assert status == 404

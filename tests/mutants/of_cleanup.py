@@ -177,7 +177,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a deletion goes through a link",
-        target="delta_core.storage.local:LocalLogStore.delete",
+        target="delta_core.storage.local_walk:open_directory",
         edits=((" | os.O_NOFOLLOW", ""),),
         killer=f"{VACUUM_TESTS}::test_links_are_neither_followed_nor_deleted",
     ),

@@ -84,6 +84,12 @@ MUTANTS = [
         killer="tests/unit/storage/test_backup_links.py",
     ),
     Mutant(
+        name="a file is made behind a link that appeared meanwhile",
+        target="delta_core.storage.local_walk:is_in",
+        edits=(("        return False\n", "        return True\n"),),
+        killer="tests/unit/storage/test_local_links.py",
+    ),
+    Mutant(
         name="a store without hard links is written to",
         target=f"{LOCAL}:LocalLogStore._link",
         edits=(("if error.errno in _NO_HARD_LINKS:", "if False:"),),

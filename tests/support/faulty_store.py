@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from delta_core.errors import (
     AmbiguousWriteError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
@@ -29,6 +30,7 @@ class PutFault(StrEnum):
     EXISTS_BUT_MINE = "the write lands, the client retries and reports that it exists"
     CONFLICT_409 = "nothing lands, the client reports that it exists"
     DENIED = "refused"
+    NOT_WRITTEN = "it certainly did not take place"
     LANDS_LATE = "the response is lost and the write lands with the next request"
 
 
@@ -92,6 +94,8 @@ class FaultyStore:
                 raise ObjectExistsError("exists")
             case PutFault.DENIED:
                 raise StorePermissionError("denied")
+            case PutFault.NOT_WRITTEN:
+                raise NotWrittenError("no room yet")
             case PutFault.LANDS_LATE:
                 self._late = (path, data)
                 raise AmbiguousWriteError("timed out")

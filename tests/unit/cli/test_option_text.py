@@ -41,3 +41,12 @@ def test_a_file_of_something_else_is_refused_without_being_repeated(tmp_path: Pa
     assert SECRET not in str(refused.value)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         options_from_file(tmp_path / "none.json")
+
+
+def test_a_pair_that_ends_as_a_file_does_is_a_pair(tmp_path: Path) -> None:
+    text = "GOOGLE_SERVICE_ACCOUNT=/secrets/key.json"
+    assert options_from_text(text) == {"GOOGLE_SERVICE_ACCOUNT": "/secrets/key.json"}
+    assert options_from_text(f"AWS_REGION=x {text}")["GOOGLE_SERVICE_ACCOUNT"] == "/secrets/key.json"
+    path = tmp_path / "a=b.json"
+    path.write_text('{"AWS_REGION": "eu"}')
+    assert options_from_text(str(path)) == {"AWS_REGION": "eu"}

@@ -13,11 +13,14 @@ import pytest
 from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     PathEscapeError,
     StorageError,
+    StorePermissionError,
     UnsafeStoreError,
+    WriteRefusedError,
 )
 from delta_core.storage import local
 from delta_core.storage.local import LocalLogStore
@@ -136,6 +139,41 @@ def test_full_disk_leaves_nothing(store: LocalLogStore, monkeypatch: pytest.Monk
         sink.write(b"1")
     assert [info.path for info in store.walk()] == ["first"]
     assert _leftovers(store) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (errno.ENOSPC, WriteRefusedError),
+        (errno.EDQUOT, WriteRefusedError),
+        (errno.EIO, NotWrittenError),
+        (errno.EMFILE, NotWrittenError),
+        (errno.EROFS, StorePermissionError),
+    ],
+)
+def test_what_fails_before_the_name_is_given_was_not_written(
+    store: LocalLogStore, monkeypatch: pytest.MonkeyPatch, code: int, expected: type[StorageError]
+) -> None:
+    def fail(descriptor: int, data: bytes) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(local.os, "write", fail)
+    for write in (store.put_if_absent, store.put):
+        with pytest.raises(StorageError) as caught:
+            write("x", b"1")
+        assert type(caught.value) is expected
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_file_where_a_directory_must_be_blocks_the_name(store: LocalLogStore) -> None:
+    store.put("a", b"1")
+    for path in ("a/x", "a/b/x"):
+        for write in (store.put_if_absent, store.put):
+            with pytest.raises(NameBlockedError, match="name of a directory"):
+                write(path, b"1")
+    with pytest.raises(StorageError), store.open_output("a/x"):
+        pass
+    assert [info.path for info in store.walk()] == ["a"]
 
 
 def test_links_are_neither_walked_nor_deleted_through(store: LocalLogStore, tmp_path: Path) -> None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import obstore
 import pytest
+from obstore.store import MemoryStore
 
-from delta_core.errors import AmbiguousWriteError, ObjectExistsError, StorePermissionError, UnsafeStoreError
+from delta_core.errors import (
+    AmbiguousWriteError,
+    NotWrittenError,
+    ObjectExistsError,
+    StorePermissionError,
+    UnsafeStoreError,
+)
 from delta_core.storage.lent import lent_to_tasks, task_store
 from delta_core.storage.local import LocalLogStore
+from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.probe import forget_probes, require_preconditions
+from delta_core.storage.remote_uri import parse_remote_uri
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +78,91 @@ def test_a_server_that_ignores_them_is_refused_again_and_again() -> None:
         with pytest.raises(UnsafeStoreError, match="s3://b/t"):
             require_preconditions("a", create=server.create, delete=server.delete, uri="s3://b/t")
     assert (server.created, server.names) == (2, set())
+
+
+def test_a_server_that_hangs_keeps_nobody_from_another() -> None:
+    hanging, asked = threading.Event(), threading.Event()
+    slow, quick = Server(honours=True), Server(honours=True)
+
+    def hang(path: str, data: bytes) -> None:
+        asked.set()
+        assert hanging.wait(30)
+        slow.create(path, data)
+
+    def ask_the_slow() -> None:
+        require_preconditions("slow", create=hang, delete=slow.delete, uri="s3://slow/t")
+
+    threads = [threading.Thread(target=ask_the_slow) for _ in range(3)]
+    require_preconditions("known", create=quick.create, delete=quick.delete, uri="s3://b/t")
+    for thread in threads:
+        thread.start()
+    try:
+        assert asked.wait(30)
+        others = [
+            threading.Thread(
+                target=require_preconditions,
+                args=(place,),
+                kwargs={"create": quick.create, "delete": quick.delete, "uri": "s3://b/t"},
+            )
+            for place in ("known", "new")
+        ]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join(10)
+            assert not other.is_alive()
+    finally:
+        hanging.set()
+        for thread in threads:
+            thread.join()
+    assert slow.created == 1, "the others waited for the first one's outcome"
+
+
+def test_a_child_that_is_forked_meanwhile_asks_for_itself() -> None:
+    server, hanging, asked = Server(honours=True), threading.Event(), threading.Event()
+
+    def hang(path: str, data: bytes) -> None:
+        asked.set()
+        assert hanging.wait(30)
+        server.create(path, data)
+
+    thread = threading.Thread(
+        target=require_preconditions,
+        args=("a",),
+        kwargs={"create": hang, "delete": server.delete, "uri": "s3://b/t"},
+    )
+    thread.start()
+    assert asked.wait(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which is the point
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(20)
+            require_preconditions("a", create=server.create, delete=server.delete, uri="s3://b/t")
+            status = 0
+        finally:
+            os._exit(status)
+    hanging.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_probe_in_doubt_leaves_none_about_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = MemoryStore()
+    clients = Clients(patient=memory, single=memory, proved=False, place="doubtful")
+    store = ObjectLogStore(parse_remote_uri("s3://b/t"), clients)
+    sent: list[str] = []
+
+    def lost(client: object, key: str, *args: object, **options: object) -> None:
+        sent.append(key)
+        raise TimeoutError("no answer")
+
+    monkeypatch.setattr(obstore, "put", lost)
+    with pytest.raises(NotWrittenError):
+        store.put_if_absent("_delta_log/1.json", b"1")
+    assert [key for key in sent if "probe" not in key] == []
 
 
 def test_a_first_create_that_is_refused_by_mistake_proves_nothing() -> None:

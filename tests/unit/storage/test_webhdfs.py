@@ -13,6 +13,7 @@ from delta_core.clock import ManualClock
 from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     PathEscapeError,
@@ -271,7 +272,7 @@ def test_a_rename_that_never_took_place_is_told_for_certain(
     hdfs.faults = [("RENAME", fault)]
     with pytest.raises(StorageError) as caught:
         store.put_if_absent(COMMIT, b"x")
-    assert type(caught.value) is StorageError
+    assert type(caught.value) is NotWrittenError
     assert caught.value.retryable
     assert hdfs.files == {}, "a request that arrives late finds no temporary file"
     assert [asked for asked, _ in hdfs.requests].count("RENAME") == 1

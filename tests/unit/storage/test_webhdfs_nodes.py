@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from delta_core.clock import ManualClock
-from delta_core.errors import DeltaError, StorageError
+from delta_core.errors import DeltaError, NotWrittenError, StorageError
 from delta_core.storage import webhdfs_client
 from delta_core.storage.webhdfs import WebHdfsLogStore
 from delta_core.storage.webhdfs_address import webhdfs_address
@@ -70,7 +70,7 @@ def test_only_standby_name_nodes(hdfs: FakeHdfs, node: FakeNode) -> None:
     node.standby = True
     with pytest.raises(StorageError, match="StandbyException") as caught:
         _store(node).put_if_absent("a", b"1")
-    assert type(caught.value) is StorageError
+    assert type(caught.value) is NotWrittenError
 
 
 # ---------------------------------------------------------------- secrets and redirects
