@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_core.actions.checkpoint_schema import CHECKPOINT_SCHEMA, action_rows, add_rows, remove_rows
+from delta_core.actions.checkpoint_schema import action_rows, add_rows, checkpoint_schema, remove_rows
 from delta_core.checkpoint.create_only import created
 from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.errors import (
@@ -110,7 +110,7 @@ def _write(snapshot: Snapshot, sink: pa.NativeFile) -> _Written:
     with pq.ParquetWriter(
         # The schema in Arrow's own form only makes the footer larger.
         sink,
-        CHECKPOINT_SCHEMA,
+        _schema(snapshot),
         compression="snappy",
         store_schema=False,
         write_page_checksum=True,
@@ -211,16 +211,17 @@ def _other_log(snapshot: Snapshot) -> StaleCommitError | None:
     return log_replaced(snapshot.store, version_file, clock=snapshot.clock)
 
 
+def _schema(snapshot: Snapshot) -> pa.Schema:
+    return checkpoint_schema(with_json_statistics=snapshot.properties.write_stats_as_json)
+
+
 def _rows(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    yield action_rows(_other_actions(snapshot))
-    with_statistics = snapshot.properties.write_stats_as_json
+    schema = _schema(snapshot)
+    yield action_rows(_other_actions(snapshot), schema)
     for batch in snapshot.files.batches():
-        if not with_statistics:
-            index = batch.schema.get_field_index("stats")
-            batch = batch.set_column(index, batch.schema.field(index), pa.nulls(batch.num_rows, pa.string()))
-        yield add_rows(batch)
+        yield add_rows(batch, schema)
     for batch in snapshot.tombstones().to_batches():
-        yield remove_rows(batch)
+        yield remove_rows(batch, schema)
 
 
 def _other_actions(

@@ -174,7 +174,7 @@ def test_one_that_is_replaced_while_it_is_judged_is_not_deleted(
 
     monkeypatch.setattr(classic, "latest_without", replaced_meanwhile)
     rows = classic.add_rows
-    monkeypatch.setattr(classic, "add_rows", lambda batch: rows(batch.slice(1)))
+    monkeypatch.setattr(classic, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
     with pytest.raises(VerificationError, match="left as it is"):
         write_checkpoint(_load(log))
     assert _path(log).exists()
@@ -188,7 +188,7 @@ def test_a_wrong_one_goes_only_where_the_log_is_read_without_it(
     store.after = lambda: log.remove_commits(range(cleaned_up))
     snapshot = _load(log, store)
     rows = classic.add_rows
-    monkeypatch.setattr(classic, "add_rows", lambda batch: rows(batch.slice(1)))
+    monkeypatch.setattr(classic, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
     with pytest.raises(VerificationError, match="left as it is" if left else "It was deleted"):
         write_checkpoint(snapshot)
     assert _path(log).exists() == left
