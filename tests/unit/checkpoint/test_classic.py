@@ -11,13 +11,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from delta_core.actions import DomainMetadata, SetTransaction
-from delta_core.checkpoint import classic
+from delta_core.checkpoint import rows as rows_module
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import (
     DeltaWarning,
     StaleCommitError,
     StorageError,
-    UnsupportedTableFeatureError,
     VerificationError,
 )
 from delta_core.snapshot.snapshot import Snapshot
@@ -140,10 +139,6 @@ def test_statistics_follow_the_table_properties(log: LogBuilder) -> None:
     written = pq.read_schema(log.log / f"{0:020d}.checkpoint.parquet").field("add").type
     assert written.get_field_index("stats") == -1, "the field is left out, not null"
     assert _load(log).files.to_table(["stats"]).column(0).to_pylist() == [None]
-    other = LogBuilder(log.root.with_name("u"))
-    other.create(add("a"), configuration={"delta.checkpoint.writeStatsAsStruct": "true"})
-    with pytest.raises(UnsupportedTableFeatureError, match="writeStatsAsStruct"):
-        write_checkpoint(_load(other))
 
 
 def test_a_checkpoint_of_an_older_version_leaves_the_hint(log: LogBuilder) -> None:
@@ -158,8 +153,8 @@ def test_a_checkpoint_of_an_older_version_leaves_the_hint(log: LogBuilder) -> No
 
 def test_what_does_not_verify_is_deleted(log: LogBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     log.create().appends(3)
-    real = classic.add_rows
-    monkeypatch.setattr(classic, "add_rows", lambda batch, schema: real(batch.slice(1), schema))
+    real = rows_module.add_rows
+    monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: real(batch.slice(1), schema))
     with pytest.raises(VerificationError, match="Expected 3 files"):
         write_checkpoint(_load(log))
     assert list(log.log.glob("*checkpoint*")) == []
@@ -169,7 +164,7 @@ def test_what_does_not_verify_is_deleted(log: LogBuilder, monkeypatch: pytest.Mo
 def test_row_groups_of_any_size(log: LogBuilder, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     log.create(SetTransaction(app_id="a", version=1)).appends(5)
     log.commit(remove("file-2", deletion_timestamp_ms=log.clock.now_ms()))
-    monkeypatch.setattr(classic, "_ROW_GROUP_ROWS", rows)
+    monkeypatch.setattr(rows_module, "ROW_GROUP_ROWS", rows)
     info = write_checkpoint(_load(log))
     assert (info.version, info.size, info.parts, info.num_add_files) == (6, 8, 1, 4)
     path = log.log / f"{6:020d}.checkpoint.parquet"
@@ -190,7 +185,7 @@ def test_a_failing_write_leaves_nothing(log: LogBuilder, monkeypatch: pytest.Mon
     def fail(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise MemoryError
 
-    monkeypatch.setattr(classic, "add_rows", fail)
+    monkeypatch.setattr(rows_module, "add_rows", fail)
     with pytest.raises(MemoryError):
         write_checkpoint(_load(log))
     assert sorted(path.suffix for path in log.log.iterdir()) == [".json"] * 4
