@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.checkpoint.write import write_checkpoint
 from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import CommitResult, Committed
