@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint.create_only import created_by_us
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.errors import DeltaError
 from delta_core.log.log_path import sidecar_path
@@ -50,7 +50,7 @@ def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
     try:
         while not batches.exhausted:
             paths.append(sidecar_path(version, len(paths) + 1, uuid4()))
-            with created(store, paths[-1], clock=rows.snapshot.clock) as sink:
+            with created_by_us(store, paths[-1], clock=rows.snapshot.clock) as sink:
                 num_actions = write_parquet(sink, schema, batches.next_rows(max_actions))
             written.append(Sidecar(info=store.head(paths[-1]), num_actions=num_actions))
     except BaseException:

@@ -12,21 +12,22 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
-import pyarrow as pa
 
 from delta_core.actions.checkpoint_schema import MANIFEST_SCHEMA_FIELDS, json_rows
 from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
-from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint.create_only import created, created_by_us
 from delta_core.checkpoint.hint import point_hint_to
 from delta_core.checkpoint.own_log import other_log, require_as_its_checksum_says
 from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.checkpoint.sidecars import Sidecar, delete_sidecars, write_sidecars
 from delta_core.errors import (
+    AmbiguousWriteError,
     CorruptLogError,
     ObjectExistsError,
     ObjectNotFoundError,
+    StorageError,
     UnsupportedTableFeatureError,
     VerificationError,
 )
@@ -109,9 +110,9 @@ def write_v2_checkpoint(
     actions = [action_to_json(action) for action in rows.other_actions()]
     try:
         path = _write_manifest(snapshot, rows, [*_structure(snapshot, sidecars), *actions], form)
-    except BaseException:
-        # Whether a manifest that failed is there after all cannot always be told.
-        if not _may_be_named(snapshot):
+    except StorageError as error:
+        # Whether a manifest that failed is there after all cannot always be told; cleanup takes what stays.
+        if not isinstance(error, AmbiguousWriteError) and not _may_be_named(snapshot):
             delete_sidecars(snapshot.store, paths)
         raise
     files, contents = _read_back(snapshot, path, paths, sum(sidecar.num_actions for sidecar in sidecars))
@@ -146,7 +147,7 @@ def _write_manifest(
     path = v2_checkpoint_path(snapshot.version, uuid4(), suffix=form)
     if form is ManifestForm.JSON:
         data = b"".join(orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE) for action in actions)
-        with created(snapshot.store, path, clock=snapshot.clock) as sink:
+        with created_by_us(snapshot.store, path, clock=snapshot.clock) as sink:
             sink.write(data)
         return path
     schema = rows.schema
@@ -155,17 +156,15 @@ def _write_manifest(
     batch = json_rows(actions, schema)
     if _has_classic_name(snapshot):
         try:
-            _write_parquet(snapshot, checkpoint_path(snapshot.version), batch)
-            return checkpoint_path(snapshot.version)
+            classic = checkpoint_path(snapshot.version)
+            with created(snapshot.store, classic, clock=snapshot.clock) as sink:
+                write_parquet(sink, schema, [batch])
+            return classic
         except ObjectExistsError:
             pass  # one that cannot be read: the log's readers look further
-    _write_parquet(snapshot, path, batch)
+    with created_by_us(snapshot.store, path, clock=snapshot.clock) as sink:
+        write_parquet(sink, schema, [batch])
     return path
-
-
-def _write_parquet(snapshot: Snapshot, path: str, batch: pa.RecordBatch) -> None:
-    with created(snapshot.store, path, clock=snapshot.clock) as sink:
-        write_parquet(sink, batch.schema, [batch])
 
 
 def _has_classic_name(snapshot: Snapshot) -> bool:

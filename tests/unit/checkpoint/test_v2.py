@@ -22,6 +22,7 @@ from delta_core.errors import (
     DeltaWarning,
     StaleCommitError,
     StorageError,
+    StorePermissionError,
     UnsupportedTableFeatureError,
     VerificationError,
 )
@@ -31,6 +32,7 @@ from delta_core.log.log_path import LogFileKind
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features import feature
+from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.log_builder import DAY_MS, NOW_MS, LogBuilder, add, metadata, protocol, remove
 
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -259,6 +261,32 @@ def test_a_failing_write_leaves_nothing(log: LogBuilder, part: str) -> None:
     with pytest.raises(StorageError):
         write_v2_checkpoint(Snapshot.load(store, clock=log.clock), sidecar_actions=5)
     assert (_manifests(log), _sidecars(log)) == ([], [])
+
+
+@pytest.mark.parametrize("form", ManifestForm)
+def test_lost_answers_are_no_failure(log: LogBuilder, form: ManifestForm) -> None:
+    store = FaultyStore(log.store)
+    store.puts = [PutFault.DROP_RESPONSE] * 2
+    snapshot = Snapshot.load(store, clock=log.clock)
+    info = write_v2_checkpoint(snapshot, form=form)
+    assert (len(_manifests(log)), len(_sidecars(log))) == (1, 1)
+    assert info.num_add_files == 12
+
+
+def test_where_the_manifest_may_have_landed_the_sidecars_stay(log: LogBuilder) -> None:
+    class SilentStore(FailingStore):
+        """The manifest lands, and the store will not say so."""
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            LocalLogStore.put_if_absent(self, path, data)
+            if "_sidecars" not in path:
+                raise StorePermissionError("no answer")
+
+    with pytest.raises(StorePermissionError, match="no answer"):
+        write_v2_checkpoint(Snapshot.load(SilentStore(log.root), clock=log.clock))
+    assert len(_manifests(log)) == len(_sidecars(log)) == 1
+    log.remove_commits(range(6))
+    assert _load(log).files.num_files == 12
 
 
 def test_a_table_made_anew_gets_no_checkpoint_of_the_old_one(log: LogBuilder) -> None:
