@@ -5,7 +5,10 @@ They are made batch by batch, so that writing them takes no memory that grows wi
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,8 +22,11 @@ from delta_core.snapshot.snapshot import Snapshot
 # Readers work a row group at a time: large enough for little overhead, small enough for little memory.
 ROW_GROUP_ROWS = 131_072
 
-# Texts that are parsed together; see `scan.statistics`.
-_PIECE_ROWS = 65_536
+# So many files are parsed together, and so many times that are in memory.
+_PIECE_ROWS = 32_768
+_MAX_THREADS = 4
+
+_UNIQUE = frozenset({"add.path", "add.stats", "remove.path"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +78,23 @@ class CheckpointRows:
 
     def _file_rows(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
-        for batch in self.snapshot.files.passing(rows=_PIECE_ROWS):
-            yield add_rows(batch if self.parsed is None else self.parsed.added_to(batch), schema)
+        files = self.snapshot.files.passing(rows=_PIECE_ROWS)
+        for batch in files if self.parsed is None else _parsed(files, self.parsed):
+            yield add_rows(batch, schema)
         for batch in self.snapshot.tombstones().to_batches():
             yield remove_rows(batch, schema)
+
+
+def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator[pa.RecordBatch]:
+    """Batches with what is parsed, in their order. Parsing keeps one core busy; several batches, several."""
+    waiting: deque[Future[pa.RecordBatch]] = deque()
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "deltaward-parsing") as pool:
+        for batch in files:
+            waiting.append(pool.submit(columns.added_to, batch))
+            if len(waiting) > _MAX_THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,6 +114,15 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The leaves with values that occur again: a dictionary of paths is work for nothing."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema, store_schema=False).close()
+    found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    leaves = (found.column(index).path for index in range(len(found)))
+    return [leaf for leaf in leaves if leaf not in _UNIQUE]
+
+
 def write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     """Write rows as they come, a row group for each batch that is not longer than ROW_GROUP_ROWS.
 
@@ -107,6 +135,7 @@ def write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Iterable[pa.R
         sink,
         schema,
         compression="snappy",
+        use_dictionary=_repeating(schema),
         store_schema=False,
         write_page_checksum=True,
     ) as writer:

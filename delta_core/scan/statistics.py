@@ -187,7 +187,7 @@ def _parse_any(
     texts: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool, bounds: _Bounds | None = None
 ) -> ParsedStatistics:
     bounds = bounds or _column_stats
-    table = _read_joined(texts, leaves, counts)
+    table = _read_joined(texts, leaves, counts, may_lack=bounds is _as_stated)
     if table is None:
         return _parse_slowly(texts, leaves, bounds)
     columns = {}
@@ -199,11 +199,14 @@ def _parse_any(
             _field(table, "nullCount", path),
             _field(table, "nanCount", path),
         )
-    records = _single(table.column("numRecords")) if counts else pa.nulls(len(texts), pa.int64())
+    counted = counts and "numRecords" in table.schema.names
+    records = _single(table.column("numRecords")) if counted else pa.nulls(len(texts), pa.int64())
     return ParsedStatistics(num_records=records, columns=columns, counted=counts)
 
 
-def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> pa.Table | None:
+def _read_joined(
+    texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool, *, may_lack: bool
+) -> pa.Table | None:
     """All texts as one table, or None when it is not certain that rows and files correspond."""
     if len(texts) == 0:
         return None
@@ -219,7 +222,7 @@ def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool)
     if breaks != len(texts) - 1:
         return None
     schema = _json_schema(leaves, counts)
-    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema))
+    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema), may_lack=may_lack)
     if uniform is not None:
         return uniform
     longest = int(pc.max(pc.binary_length(texts)).as_py())
