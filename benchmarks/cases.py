@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data, merge_data
+from benchmarks.checkpoint_cases import CHECKPOINT_RUNS
 from benchmarks.contestant import Contestant, Timing
 from benchmarks.snapshot_cases import SNAPSHOT_RUNS, STATISTICS_RUNS
 
@@ -177,7 +178,7 @@ CASES = (
     ),
     *(
         Case(name=name, ours="deltaward", peers=("deltalake",), run=run, note=note)
-        for name, (run, note) in SNAPSHOT_RUNS.items()
+        for name, (run, note) in (SNAPSHOT_RUNS | CHECKPOINT_RUNS).items()
     ),
     *(
         Case(name=name, ours="deltaward", peers=("pyarrow_json",), run=run, note=note)

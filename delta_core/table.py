@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_core.checkpoint.classic import CheckpointInfo, write_checkpoint
+from delta_core.checkpoint.classic import CheckpointInfo
 from delta_core.checkpoint.log_cleanup import LogCleanup, cleanup_expired_logs
+from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.alter import create_table
 from delta_core.dml.commit_files import resolve_predicate

@@ -30,6 +30,12 @@ def open_metadata(uri: str) -> int:
     return len(table.schema().fields) + table.protocol().min_reader_version
 
 
+def write_checkpoint(uri: str) -> int:
+    table = DeltaTable(uri)
+    table.create_checkpoint()
+    return int(table.version())
+
+
 def refresh(uri: str) -> int:
     _handles[uri].update_incremental()
     return int(_handles[uri].version())

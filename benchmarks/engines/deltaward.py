@@ -40,6 +40,11 @@ def open_metadata(uri: str) -> int:
     return len(table.schema().fields) + table.protocol().min_reader_version
 
 
+def write_checkpoint(uri: str) -> int:
+    """Open the table and write a checkpoint, which is read back."""
+    return DeltaTable(uri).create_checkpoint().version
+
+
 def refresh(uri: str) -> int:
     """The newest version by the kept handle, its files counted."""
     _handles[uri].update_incremental()

@@ -40,6 +40,8 @@ TOMBSTONE_SCHEMA = pa.schema(
         pa.field("size_bytes", pa.int64()),
         pa.field("deletion_vector", DELETION_VECTOR_TYPE),
         pa.field("extended_file_metadata", pa.bool_()),
+        pa.field("base_row_id", pa.int64()),
+        pa.field("default_row_commit_version", pa.int64()),
     ]
 )
 """Unexpired removes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.actions.arrow_schema import STRING_MAP
 from delta_core.actions.json_codec import action_to_json
+
+PARSED_STATISTICS = "stats_parsed"
+PARSED_PARTITION_VALUES = "partitionValues_parsed"
+"""What the log calls values in their columns' types; batches of files call them the same."""
 
 _STRINGS = pa.list_(pa.field("element", pa.string()))
 
@@ -48,6 +52,9 @@ REMOVE_TYPE = pa.struct(
         ("partitionValues", STRING_MAP),
         ("size", pa.int64()),
         ("deletionVector", _DELETION_VECTOR),
+        # A file that comes back keeps its row ids (PROTOCOL.md, "Writer Requirements for Row Tracking").
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
     ]
 )
 
@@ -92,6 +99,22 @@ CHECKPOINT_SCHEMA = pa.schema(
     ]
 )
 
+MANIFEST_SCHEMA_FIELDS = (
+    pa.field("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", STRING_MAP)])),
+    pa.field(
+        "sidecar",
+        pa.struct(
+            [
+                ("path", pa.string()),
+                ("sizeInBytes", pa.int64()),
+                ("modificationTime", pa.int64()),
+                ("tags", STRING_MAP),
+            ]
+        ),
+    ),
+)
+"""What a checkpoint of the V2 spec has besides (PROTOCOL.md, "V2 Spec")."""
+
 _LIVE_SOURCES = {
     "path": "path",
     "partitionValues": "partition_values",
@@ -103,6 +126,8 @@ _LIVE_SOURCES = {
     "baseRowId": "base_row_id",
     "defaultRowCommitVersion": "default_row_commit_version",
     "clusteringProvider": "clustering_provider",
+    PARSED_STATISTICS: PARSED_STATISTICS,
+    PARSED_PARTITION_VALUES: PARSED_PARTITION_VALUES,
 }
 _TOMBSTONE_SOURCES = {
     "path": "path",
@@ -111,34 +136,70 @@ _TOMBSTONE_SOURCES = {
     "partitionValues": "partition_values",
     "size": "size_bytes",
     "deletionVector": "deletion_vector",
+    "baseRowId": "base_row_id",
+    "defaultRowCommitVersion": "default_row_commit_version",
 }
 
 
-def action_rows(actions: Iterable[Protocol | Metadata | SetTransaction | DomainMetadata]) -> pa.RecordBatch:
-    """The actions that are not files, as checkpoint rows."""
-    rows = [action_to_json(action) for action in actions]
+def checkpoint_schema(
+    *,
+    with_json_statistics: bool = True,
+    statistics: pa.StructType | None = None,
+    partition_values: pa.StructType | None = None,
+) -> pa.Schema:
+    """The columns of a table's checkpoints (PROTOCOL.md, "Checkpoints").
+
+    Args:
+        with_json_statistics: whether files have their `stats`.
+        statistics: the type of `stats_parsed`; None leaves it out.
+        partition_values: the type of `partitionValues_parsed`; None leaves it out.
+    """
+    fields = [item for item in ADD_TYPE if with_json_statistics or item.name != "stats"]
+    for name, kind in ((PARSED_PARTITION_VALUES, partition_values), (PARSED_STATISTICS, statistics)):
+        if kind is not None:
+            fields.append(pa.field(name, kind))
+    index = CHECKPOINT_SCHEMA.get_field_index("add")
+    return CHECKPOINT_SCHEMA.set(index, pa.field("add", pa.struct(fields)))
+
+
+def action_rows(
+    actions: Iterable[Protocol | Metadata | SetTransaction | DomainMetadata],
+    schema: pa.Schema = CHECKPOINT_SCHEMA,
+) -> pa.RecordBatch:
+    """The actions that are not files, as rows of a `checkpoint_schema`."""
+    return json_rows([action_to_json(action) for action in actions], schema)
+
+
+def json_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Actions that are not files, each as the JSON object of its line, as rows of a checkpoint."""
     columns = [
         pa.array([_pairs(row.get(item.name)) for row in rows], item.type)
         if item.name not in ("add", "remove")
         else pa.nulls(len(rows), item.type)
-        for item in CHECKPOINT_SCHEMA
+        for item in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=CHECKPOINT_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def add_rows(files: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of LIVE_FILE_SCHEMA as checkpoint rows; `dataChange` is false, nothing is new in them."""
-    return _file_rows("add", ADD_TYPE, files, _LIVE_SOURCES)
+def add_rows(files: pa.RecordBatch, schema: pa.Schema = CHECKPOINT_SCHEMA) -> pa.RecordBatch:
+    """Live files as rows of a `checkpoint_schema`; `dataChange` is false, nothing is new in them.
+
+    Args:
+        files: the columns of LIVE_FILE_SCHEMA, and those of parsed values that the schema has.
+        schema: what the rows are to have.
+    """
+    return _file_rows("add", files, _LIVE_SOURCES, schema)
 
 
-def remove_rows(tombstones: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of TOMBSTONE_SCHEMA as checkpoint rows."""
-    return _file_rows("remove", REMOVE_TYPE, tombstones, _TOMBSTONE_SOURCES)
+def remove_rows(tombstones: pa.RecordBatch, schema: pa.Schema = CHECKPOINT_SCHEMA) -> pa.RecordBatch:
+    """A batch of TOMBSTONE_SCHEMA as rows of a `checkpoint_schema`."""
+    return _file_rows("remove", tombstones, _TOMBSTONE_SOURCES, schema)
 
 
 def _file_rows(
-    kind: str, wanted: pa.StructType, batch: pa.RecordBatch, sources: Mapping[str, str]
+    kind: str, batch: pa.RecordBatch, sources: Mapping[str, str], schema: pa.Schema
 ) -> pa.RecordBatch:
+    wanted = schema.field(kind).type
     children = []
     for index in range(wanted.num_fields):
         item = wanted.field(index)
@@ -148,10 +209,8 @@ def _file_rows(
         values = batch.column(sources[item.name])
         children.append(_renamed_vectors(values) if item.type == _DELETION_VECTOR else values)
     own = pa.StructArray.from_arrays(children, fields=list(wanted))
-    columns = [
-        own if item.name == kind else pa.nulls(batch.num_rows, item.type) for item in CHECKPOINT_SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=CHECKPOINT_SCHEMA)
+    columns = [own if item.name == kind else pa.nulls(batch.num_rows, item.type) for item in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _renamed_vectors(values: pa.StructArray) -> pa.StructArray:
@@ -165,7 +224,7 @@ def _pairs(value: Any) -> Any:
         return value
     return {
         key: list(item.items())
-        if key in ("configuration", "options") and isinstance(item, dict)
+        if key in ("configuration", "options", "tags") and isinstance(item, dict)
         else _pairs(item)
         for key, item in value.items()
     }

@@ -48,6 +48,21 @@ def created(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFi
             raise _taken(path)  # within the context of the streamed output, which then does not appear
 
 
+@contextmanager
+def created_by_us(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFile]:
+    """As `created`, for a name that nobody else has: if it is taken, an attempt landed that was not heard of.
+
+    Raises:
+        StorageError: it was not written, or that cannot be told.
+    """
+    try:
+        with created(store, path, clock=clock) as sink:
+            yield sink
+    except ObjectExistsError:
+        # That it is there does not say that it outlives a loss of power.
+        store.persist([path])
+
+
 class _Spill(io.RawIOBase):
     """Keeps what is written, until it is too much to keep."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_core.checkpoint.sidecar_cleanup import unneeded_sidecars
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError
 from delta_core.log.checkpoint_reader import CheckpointReader
@@ -47,9 +48,11 @@ def cleanup_expired_logs(
     Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
     checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
     by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
-    deleted. A version that a reader has pinned stays readable, too, as do all after it. Whether to clean up
-    at all (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: three listings, one for each
-    pin, the checkpoint's footer, one deletion per file.
+    deleted. A version that a reader has pinned stays readable, too, as do all after it. Sidecars that no
+    checkpoint names any more go with them, see `sidecar_cleanup`. Whether to clean up at all
+    (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: four listings, one for each pin, the
+    checkpoint's footer and those of its sidecars, one deletion per file; where there are old sidecars one
+    more listing, and opening every checkpoint that is left.
 
     Raises:
         LeaseFileError: a pin cannot be read; nothing is deleted.
@@ -88,6 +91,12 @@ def cleanup_expired_logs(
     if not dry_run:
         for info in files:
             store.delete(info.path)
+    # After those that name them: whoever is interrupted in between leaves files that nobody needs.
+    sidecars = unneeded_sidecars(store, from_version=kept, now_ms=now_ms)
+    if not dry_run:
+        for info in sidecars:
+            store.delete(info.path)
+    files += sidecars
     return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files), pins=holding)
 
 
@@ -103,10 +112,10 @@ def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:
     try:
         reader = CheckpointReader.open(snapshot.store, files)
         protocol, metadata = checkpoint_protocol_and_metadata(reader)
-        for part in reader.parts:
+        for part in reader.file_parts:
             for group in part.row_groups_with("add"):
                 for _ in part.stream(group, "add", ["path", "size"]):
                     pass
     except CorruptLogError:
         return False
-    return protocol is not None and metadata is not None and not reader.is_v2
+    return protocol is not None and metadata is not None

@@ -7,19 +7,63 @@ without it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import ObjectNotFoundError
-from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader
+from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
 from delta_core.log.listing import CheckpointFiles, list_log
-from delta_core.log.log_path import LogFileKind
-from delta_core.replay.state import checkpoint_protocol_and_metadata
+from delta_core.replay.checkpoint_chunk import deletion_vectors
+from delta_core.replay.state import (
+    checkpoint_domains,
+    checkpoint_protocol_and_metadata,
+    checkpoint_transactions,
+)
+from delta_core.replay.tail import live_batch
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import LogStore, ObjectInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorTotals:
+    """The deletion vectors of files, summed: no two sets of vectors that a mistake makes have them equal.
+
+    Attributes:
+        count: how many files have one.
+        cardinality, size_bytes, offsets: their rows, their bytes and where they begin, together.
+    """
+
+    count: int = 0
+    cardinality: int = 0
+    size_bytes: int = 0
+    offsets: int = 0
+
+    @classmethod
+    def of(cls, vectors: pa.StructArray) -> VectorTotals:
+        """Those of a column of DELETION_VECTOR_TYPE, null where a file has none."""
+        sums = {
+            name: pc.sum(pc.struct_field(vectors, name)).as_py() or 0
+            for name in ("cardinality", "size_in_bytes", "offset")
+        }
+        return cls(
+            count=len(vectors) - pc.struct_field(vectors, "storage_type").null_count,
+            cardinality=sums["cardinality"],
+            size_bytes=sums["size_in_bytes"],
+            offsets=sums["offset"],
+        )
+
+    def __add__(self, other: VectorTotals) -> VectorTotals:
+        return VectorTotals(
+            count=self.count + other.count,
+            cardinality=self.cardinality + other.cardinality,
+            size_bytes=self.size_bytes + other.size_bytes,
+            offsets=self.offsets + other.offsets,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +71,33 @@ class Contents:
     """What a checkpoint was found to hold.
 
     Attributes:
-        num_rows: its actions of every kind.
+        num_rows: its actions of every kind, those in sidecars included.
+        num_sidecar_actions: those in sidecars.
+        num_files: how many files it consists of.
+        size_bytes: their sizes together.
         num_add_files, total_bytes: the live files, and their sizes together.
+        vectors: their deletion vectors.
+        transactions: versions by application id.
+        domains: configurations by domain.
     """
 
     protocol: Protocol | None
     metadata: Metadata | None
     num_rows: int
+    num_sidecar_actions: int
+    num_files: int
+    size_bytes: int
     num_add_files: int
     total_bytes: int
+    vectors: VectorTotals
+    transactions: Mapping[str, int]
+    domains: Mapping[str, str]
 
     def difference(self, snapshot: Snapshot) -> str | None:
         """Where it is not the snapshot's state, or None.
 
-        Tombstones and application transactions expire, so two sound checkpoints may differ in them.
+        Tombstones and application transactions expire, so two sound checkpoints may differ in them: one may
+        lack what expires, and no more.
         """
         files = snapshot.files
         if (self.num_add_files, self.total_bytes) != (files.num_files, files.total_bytes):
@@ -52,30 +109,83 @@ class Contents:
             return f"Its protocol is {self.protocol}, and the version's is {snapshot.protocol}."
         if self.metadata != snapshot.metadata:
             return "Its metadata is not the version's."
-        return None
+        vectors = vector_totals(snapshot)
+        if self.vectors != vectors:
+            return f"Expected deletion vectors of {vectors}, read back {self.vectors}."
+        return self._of_transactions(snapshot) or self._of_domains(snapshot)
+
+    def _of_transactions(self, snapshot: Snapshot) -> str | None:
+        expire = snapshot.properties.set_transaction_retention_ms is not None
+        found = dict(self.transactions)
+        for name, wanted in snapshot.transactions.items():
+            version = found.pop(name, None)
+            may_lack = expire and wanted.last_updated_ms is not None
+            if version != wanted.version and not (version is None and may_lack):
+                return f"Application {name!r} is at version {wanted.version}, read back {version}."
+        return f"It has the application {next(iter(found))!r}, the version has not." if found else None
+
+    def _of_domains(self, snapshot: Snapshot) -> str | None:
+        wanted = {name: domain.configuration for name, domain in snapshot.domain_metadata.items()}
+        if self.domains == wanted:
+            return None
+        other = sorted(
+            name for name in {*wanted, *self.domains} if wanted.get(name) != self.domains.get(name)
+        )
+        return f"The domain metadata of {', '.join(other)} is not the version's."
 
 
-def read_contents(store: LogStore, info: ObjectInfo) -> Contents:
-    """Read a classic checkpoint: its footer and two columns; past a cache, which may have another one.
+def vector_totals(snapshot: Snapshot) -> VectorTotals:
+    """The deletion vectors of a version's live files. Decodes their column if there may be one."""
+    total = VectorTotals()
+    if snapshot.files.has_deletion_vectors:
+        for batch in snapshot.files.batches(["deletion_vector"]):
+            total += VectorTotals.of(batch.column(0))
+    return total
+
+
+def read_contents(store: LogStore, files: CheckpointFiles) -> Contents:
+    """Read a checkpoint: its footers and a few columns; past a cache, which may have another one.
 
     Raises:
         CorruptLogError: it cannot be read.
     """
-    part = CheckpointPart(without_cache(store), info)
-    files = CheckpointFiles(version=0, kind=LogFileKind.CLASSIC_CHECKPOINT, parts=(info,))
-    protocol, metadata = checkpoint_protocol_and_metadata(CheckpointReader(files, [part]))
-    count = total = 0
-    for group in part.row_groups_with("add"):
-        for rows in part.stream(group, "add", ["path", "size"]):
-            count += len(rows) - pc.struct_field(rows, "path").null_count
-            total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
+    reader = CheckpointReader.open(without_cache(store), files)
+    protocol, metadata = checkpoint_protocol_and_metadata(reader)
+    inline = live_batch(reader.json_fields("add"))
+    count, total = inline.num_rows, pc.sum(inline.column("size_bytes")).as_py() or 0
+    vectors = VectorTotals.of(inline.column("deletion_vector"))
+    for part in reader.file_parts:
+        for group in part.row_groups_with("add"):
+            for rows in part.stream(group, "add", ["path", "size"]):
+                count += len(rows) - pc.struct_field(rows, "path").null_count
+                total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
+            if part.present_rows(group, "add.deletionVector.storageType") != 0:
+                for rows in part.stream(group, "add", ["deletionVector"]):
+                    vectors += VectorTotals.of(_vectors(rows, part))
+    sidecars = reader.file_parts[len(reader.parts) :]
+    num_sidecar_actions = sum(part.metadata.num_rows for part in sidecars)
     return Contents(
         protocol=protocol,
         metadata=metadata,
-        num_rows=part.metadata.num_rows,
+        num_rows=reader.num_json_actions
+        + sum(part.metadata.num_rows for part in reader.parts)
+        + num_sidecar_actions,
+        num_sidecar_actions=num_sidecar_actions,
+        num_files=len(files.parts) + len(sidecars),
+        size_bytes=sum(info.size_bytes for info in files.parts) + sum(part.size_bytes for part in sidecars),
         num_add_files=count,
         total_bytes=total,
+        vectors=vectors,
+        transactions={name: item.version for name, item in checkpoint_transactions(reader).items()},
+        domains={name: item.configuration for name, item in checkpoint_domains(reader).items()},
     )
+
+
+def _vectors(rows: pa.StructArray, part: CheckpointPart) -> pa.StructArray:
+    try:
+        return deletion_vectors(pc.struct_field(rows, "deletionVector"))
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise damaged_checkpoint(part.path, f"add.deletionVector: {error}") from error
 
 
 def latest_without(store: LogStore, path: str) -> int | None:

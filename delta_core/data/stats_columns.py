@@ -1,122 +1,45 @@
-"""Which columns of a table get statistics, and the form their bounds take in JSON.
+"""The form that statistics take in JSON: what a bound becomes, and the text of one file.
 
-The columns are the leaves named by `delta.dataSkippingStatsColumns`, else the first
-`delta.dataSkippingNumIndexedCols` leaves (32 by default, all when negative); partition columns do not
-count. Numbers, strings, dates and timestamps have bounds; every leaf has a null count.
+Which columns get statistics is said in `table_features.stats_leaves`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
-from delta_core.schema.types import (
-    BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-    StructType,
+from delta_core.schema.types import TIMESTAMP, DataType
+from delta_core.table_features.stats_leaves import (
+    SkippingProperties,
+    StatsLeaf,
+    has_bounds,
+    parse_column_list,
+    stats_leaves,
 )
+
+__all__ = [
+    "STRING_PREFIX_LENGTH",
+    "SkippingProperties",
+    "StatsLeaf",
+    "bound_to_json",
+    "has_bounds",
+    "parse_column_list",
+    "stats_json",
+    "stats_leaves",
+    "truncate_maximum",
+    "truncate_minimum",
+]
 
 STRING_PREFIX_LENGTH = 32
 
-_BOUNDED = frozenset({STRING, LONG, INTEGER, SHORT, BYTE, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ})
 _ASCII_TIE_BREAKER = "\x7f"
 _TIE_BREAKER = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)
-_NAME_PART = re.compile(r"\s*+(?:`((?:[^`]|``)*+)`|([^`.,]++))\s*+(?=[.,]|$)")
-_SKIPPED = re.compile(r"`+|[.,]|[^`.,]+")
-
-
-class SkippingProperties(Protocol):
-    """The two table properties that say which columns get statistics."""
-
-    @property
-    def data_skipping_num_indexed_cols(self) -> int:
-        """Number of leaves; negative means all."""
-        ...
-
-    @property
-    def data_skipping_stats_columns(self) -> str | Sequence[str] | None:
-        """Comma-separated column names (or a sequence of them); None when the number decides."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatsLeaf:
-    """One leaf with statistics: its path in the schema and its type."""
-
-    path: tuple[str, ...]
-    data_type: DataType
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether minimum and maximum are kept, or the null count alone."""
-        return has_bounds(self.data_type)
-
-
-def has_bounds(data_type: DataType) -> bool:
-    """Whether a type's minimum and maximum are kept."""
-    return isinstance(data_type, DecimalType) or data_type in _BOUNDED
-
-
-def stats_leaves(
-    schema: StructType,
-    properties: SkippingProperties | None = None,
-    *,
-    partition_columns: Sequence[str] = (),
-) -> list[StatsLeaf]:
-    """The leaves that get statistics, in schema order. Arrays and maps are leaves."""
-    partitions = {name.casefold() for name in partition_columns}
-    data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
-    leaves = list(_leaves(data, ()))
-    if properties is None:
-        return leaves[:32]
-    named = properties.data_skipping_stats_columns
-    if named is not None:
-        wanted = parse_column_list(named if isinstance(named, str) else ",".join(named))
-        return [leaf for leaf in leaves if any(_is_below(leaf.path, path) for path in wanted)]
-    count = properties.data_skipping_num_indexed_cols
-    return leaves if count < 0 else leaves[:count]
-
-
-def parse_column_list(text: str) -> list[tuple[str, ...]]:
-    """`a, b.c, `x.y`` as paths, in lower case."""
-    paths: list[tuple[str, ...]] = []
-    parts: list[str] = []
-    position = 0
-    while position < len(text):
-        match = _NAME_PART.match(text, position)
-        if match is None:
-            # No name begins here: over all of it at once, or a long text without names takes for ever.
-            skipped = _SKIPPED.match(text, position)
-            if text[position] == "," and parts:
-                paths.append(tuple(parts))
-                parts = []
-            position = skipped.end() if skipped else position + 1
-            continue
-        parts.append((match[1].replace("``", "`") if match[1] is not None else match[2].strip()).casefold())
-        position = match.end()
-        if position >= len(text) or text[position] == ",":
-            paths.append(tuple(parts))
-            parts = []
-        position += 1
-    return paths
 
 
 def truncate_minimum(value: str) -> str:
@@ -214,16 +137,3 @@ def _tree(values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
             node = node.setdefault(part, {})
         node[path[-1]] = value
     return tree
-
-
-def _leaves(schema: StructType, prefix: tuple[str, ...]) -> Iterator[StatsLeaf]:
-    for field in schema:
-        path = (*prefix, field.name)
-        if isinstance(field.data_type, StructType):
-            yield from _leaves(field.data_type, path)
-        else:
-            yield StatsLeaf(path=path, data_type=field.data_type)
-
-
-def _is_below(path: tuple[str, ...], ancestor: tuple[str, ...]) -> bool:
-    return tuple(part.casefold() for part in path[: len(ancestor)]) == ancestor

@@ -1,4 +1,4 @@
-"""What follows a commit: a checkpoint every so many versions.
+"""What follows a commit: a checkpoint every so many versions, the version's checksum, a log compaction.
 
 The commit stands whatever happens here, so a failure is logged and counted and never raised.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 
-from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.checkpoint.auxiliary_files import write_auxiliary_files
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
@@ -20,10 +21,11 @@ _log = logging.getLogger(__name__)
 
 
 def commit_and_checkpoint(transaction: Transaction) -> CommitResult:
-    """Commit, then write a checkpoint when the new version is due for one."""
+    """Commit, then write a checkpoint when the new version is due for one, and what else readers may like."""
     result = transaction.commit()
     if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
         checkpoint_if_due(result.snapshot, committed_version=result.version)
+        write_auxiliary_files(result.snapshot, committed_version=result.version, txn_id=result.txn_id)
     return result
 
 

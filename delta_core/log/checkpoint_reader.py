@@ -325,6 +325,20 @@ class CheckpointReader:
                 self._sidecars = self._open_sidecars()
             return self.parts + self._sidecars
 
+    @property
+    def num_json_actions(self) -> int:
+        """How many actions the checkpoint itself holds as JSON."""
+        return len(self._json_actions)
+
+    def sidecar_paths(self) -> list[str]:
+        """The store paths of the sidecars that it names, which are not opened.
+
+        Raises:
+            CorruptLogError: one is not below `_delta_log/_sidecars`, or the checkpoint is damaged.
+        """
+        uri = "" if self._store is None else self._store.uri
+        return [self._sidecar_path(fields["path"], uri) for fields in self.actions("sidecar")]
+
     def json_fields(self, kind: str) -> list[dict[str, Any]]:
         """The checked fields of each action of a kind that the checkpoint itself holds as JSON."""
         return [action.fields for action in self._json_actions if action.kind == kind]

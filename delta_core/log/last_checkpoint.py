@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
 from delta_core.errors import StorageError
+from delta_core.log.canonical_json import CHECKSUM_KEY, json_checksum
 from delta_core.log.log_path import LAST_CHECKPOINT_PATH, MAX_VERSION
-from delta_core.storage.log_store import LogStore
+from delta_core.storage.log_store import LogStore, ObjectInfo
 
 MAX_HINT_BYTES = 1 << 20
 """A larger file is no hint. Those of other writers hold a schema, too, and a few sidecars."""
@@ -22,6 +25,7 @@ class LastCheckpoint:
         size: number of actions in the checkpoint.
         parts: number of parts of a multi-part checkpoint.
         num_add_files: number of `add` actions.
+        v2: more about a checkpoint of the V2 spec.
     """
 
     version: int
@@ -29,10 +33,42 @@ class LastCheckpoint:
     parts: int | None = None
     size_bytes: int | None = None
     num_add_files: int | None = None
+    v2: V2CheckpointHint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class V2CheckpointHint:
+    """What a hint says of a checkpoint of the V2 spec; written for others, and not read here.
+
+    Attributes:
+        manifest: the checkpoint itself.
+        other_actions: its actions that are no files, each as the JSON object of its line; None where they are
+            too many for a hint.
+        sidecars: its sidecars; None where they are too many.
+    """
+
+    manifest: ObjectInfo
+    other_actions: Sequence[Mapping[str, Any]] | None
+    sidecars: Sequence[ObjectInfo] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `v2Checkpoint`, as delta-spark names them."""
+        fields = sidecar_fields(self.manifest)
+        if self.other_actions is not None:
+            fields["nonFileActions"] = list(self.other_actions)
+        if self.sidecars is not None:
+            fields["sidecarFiles"] = [sidecar_fields(info) for info in self.sidecars]
+        return fields
+
+
+def sidecar_fields(info: ObjectInfo) -> dict[str, Any]:
+    """A checkpoint's file as the log names it (PROTOCOL.md, "Sidecar File Information")."""
+    name = info.path.rpartition("/")[2]
+    return {"path": name, "sizeInBytes": info.size_bytes, "modificationTime": info.modified_ms}
 
 
 def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
-    """The hint; None when it is missing, unreadable, too large or makes no sense. One request."""
+    """The hint; None when it is missing, unreadable, too large or not what it says. One request."""
     try:
         data = _read(store)
         if len(data) > MAX_HINT_BYTES:
@@ -42,6 +78,9 @@ def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
         return None
     version = _integer(parsed, "version") if isinstance(parsed, dict) else None
     if version is None or not 0 <= version <= MAX_VERSION:
+        return None
+    checksum = parsed.get(CHECKSUM_KEY)
+    if isinstance(checksum, str) and checksum != json_checksum(parsed):
         return None
     return LastCheckpoint(
         version=version,
@@ -61,7 +100,10 @@ def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
         "sizeInBytes": checkpoint.size_bytes,
         "numOfAddFiles": checkpoint.num_add_files,
     }
-    present = {key: value for key, value in fields.items() if value is not None}
+    present: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
+    if checkpoint.v2 is not None:
+        present["v2Checkpoint"] = checkpoint.v2.to_json()
+        present[CHECKSUM_KEY] = json_checksum(present)
     store.put(LAST_CHECKPOINT_PATH, orjson.dumps(present))
 
 

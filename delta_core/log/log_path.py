@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = f"{LOG_DIRECTORY}/_sidecars"
@@ -100,6 +101,21 @@ def commit_path(version: int) -> str:
 def checkpoint_path(version: int) -> str:
     """The store path of a classic single-file checkpoint."""
     return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.parquet"
+
+
+def v2_checkpoint_path(version: int, name: UUID, *, suffix: str) -> str:
+    """The store path of a checkpoint of the V2 spec; the suffix is that of its form, parquet or json."""
+    return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.{name}.{suffix}"
+
+
+def sidecar_path(version: int, number: int, name: UUID) -> str:
+    """The store path of a checkpoint's sidecar, from 1. Only the UUID makes it unique."""
+    return f"{SIDECAR_DIRECTORY}/{version:020d}.checkpoint.{number:010d}.{name}.parquet"
+
+
+def compaction_path(first: int, last: int) -> str:
+    """The store path of the log compaction file of some commits."""
+    return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
 
 
 def checksum_path(version: int) -> str:

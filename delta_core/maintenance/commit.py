@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_core.checkpoint.auxiliary_files import write_auxiliary_files
 from delta_core.dml.post_commit import checkpoint_if_due, is_checkpoint_due
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.transaction.commit_result import CommitResult, Committed
@@ -24,4 +25,5 @@ def commit_with_events(transaction: Transaction, progress: ProgressReporter) -> 
         progress.emit("checkpoint.before", version=result.version)
         written = checkpoint_if_due(result.snapshot, committed_version=result.version)
         progress.emit("checkpoint.after", version=result.version, written=written)
+    write_auxiliary_files(result.snapshot, committed_version=result.version, txn_id=result.txn_id)
     return result

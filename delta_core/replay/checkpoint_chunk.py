@@ -83,7 +83,7 @@ def stream_column(
         members = list(run)
         if group is None or group.has("stats_parsed") or not group.has(name):
             for chunk in members:
-                values = chunk.column(name)
+                values = chunk.passing(name) if isinstance(chunk, CheckpointChunk) else chunk.column(name)
                 for start in range(0, len(values), rows):
                     yield chunk, values.slice(start, rows)
             continue
@@ -217,6 +217,12 @@ class CheckpointChunk:
             if found is None:
                 found = self._columns[name] = self._decode(name)
             return found
+
+    def passing(self, name: str) -> pa.Array:
+        """As `column`, but not kept by what has not asked for it before."""
+        with self._lock:
+            found = self._columns.get(name)
+            return self._decode(name) if found is None else found
 
     def maybe_has_deletion_vectors(self) -> bool:
         """False when the footer proves that no row has one."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.errors import ConfigurationError
+from delta_core.replay.checkpoint_chunk import stream_column
 from delta_core.replay.distinct_files import PathNumbers
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.map_texts import CodedTexts, plain_map
@@ -105,6 +106,37 @@ class LiveFiles:
                 values = slot.live(slot.chunk.column(item.name))
                 arrays.append(plain_map(values) if pa.types.is_map(item.type) else values)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def passing(self, *, rows: int) -> Iterator[pa.RecordBatch]:
+        """As `batches`, for who looks at each file once: statistics are decoded piece by piece and not kept.
+
+        Args:
+            rows: how long a batch may be.
+
+        Raises:
+            CorruptLogError: a checkpoint's column cannot be decoded.
+        """
+        others = [item.name for item in LIVE_FILE_SCHEMA if item.name != "stats"]
+        pieces = stream_column(self.chunks, "stats", rows=rows)
+        for slot in self._slots:
+            columns = {name: slot.chunk.column(name) for name in others}
+            start = 0
+            while start < slot.chunk.num_rows:
+                _, texts = next(pieces)
+                if not len(texts):
+                    continue
+                piece = {name: values.slice(start, len(texts)) for name, values in columns.items()}
+                piece["stats"] = texts
+                dead = None if slot.dead is None else slot.dead[start : start + len(texts)]
+                start += len(texts)
+                arrays = []
+                for item in LIVE_FILE_SCHEMA:
+                    values = piece[item.name]
+                    if dead is not None and dead.any():
+                        values = values.take(pa.array(np.flatnonzero(~dead)))
+                    arrays.append(plain_map(values) if pa.types.is_map(item.type) else values)
+                if len(arrays[0]):
+                    yield pa.RecordBatch.from_arrays(arrays, schema=LIVE_FILE_SCHEMA)
 
     def to_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The files as one table, a chunk for each batch."""

@@ -29,6 +29,8 @@ _REMOVE_LEAVES = {
     "size_bytes": "size",
     "deletion_vector": "deletionVector",
     "extended_file_metadata": "extendedFileMetadata",
+    "base_row_id": "baseRowId",
+    "default_row_commit_version": "defaultRowCommitVersion",
 }
 
 

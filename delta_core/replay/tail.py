@@ -44,6 +44,8 @@ _TOMBSTONE_JSON_KEYS = {
     "size_bytes": "size",
     "deletion_vector": "deletionVector",
     "extended_file_metadata": "extendedFileMetadata",
+    "base_row_id": "baseRowId",
+    "default_row_commit_version": "defaultRowCommitVersion",
 }
 _DELETION_VECTOR_KEYS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 

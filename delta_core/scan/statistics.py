@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -87,6 +87,23 @@ def parse_statistics(
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     parts = [_parse_batch(batch, leaves, counts) for chunk in chunks for batch in _batches(chunk)]
     return join_statistics(parts or [_parse_batch(pa.array([], pa.string()), leaves, counts)])
+
+
+def stated_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+    """The statistics of some columns as their texts state them, for who passes them on.
+
+    As `parse_statistics`, but no bound is moved, none is dropped for what another says, and a
+    floating-point maximum stays. Null is what a text does not state, or not in the column's type.
+    """
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    parts = [
+        _parse_any(batch, leaves, counts=True, bounds=_as_stated)
+        for chunk in chunks
+        for batch in _batches(chunk)
+    ]
+    return join_statistics(
+        parts or [_parse_any(pa.array([], pa.string()), leaves, counts=True, bounds=_as_stated)]
+    )
 
 
 def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
@@ -166,24 +183,30 @@ def _unless(wrong: pa.BooleanArray, values: pa.Array) -> pa.Array:
     return pc.if_else(wrong, pa.scalar(None, values.type), values) if wrong.true_count else values
 
 
-def _parse_any(texts: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool) -> ParsedStatistics:
-    table = _read_joined(texts, leaves, counts)
+def _parse_any(
+    texts: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool, bounds: _Bounds | None = None
+) -> ParsedStatistics:
+    bounds = bounds or _column_stats
+    table = _read_joined(texts, leaves, counts, may_lack=bounds is _as_stated)
     if table is None:
-        return _parse_slowly(texts, leaves)
+        return _parse_slowly(texts, leaves, bounds)
     columns = {}
     for path, data_type in leaves.items():
-        columns[path] = _column_stats(
+        columns[path] = bounds(
             data_type,
             _field(table, "minValues", path),
             _field(table, "maxValues", path),
             _field(table, "nullCount", path),
             _field(table, "nanCount", path),
         )
-    records = _single(table.column("numRecords")) if counts else pa.nulls(len(texts), pa.int64())
+    counted = counts and "numRecords" in table.schema.names
+    records = _single(table.column("numRecords")) if counted else pa.nulls(len(texts), pa.int64())
     return ParsedStatistics(num_records=records, columns=columns, counted=counts)
 
 
-def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> pa.Table | None:
+def _read_joined(
+    texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool, *, may_lack: bool
+) -> pa.Table | None:
     """All texts as one table, or None when it is not certain that rows and files correspond."""
     if len(texts) == 0:
         return None
@@ -199,7 +222,7 @@ def _read_joined(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool)
     if breaks != len(texts) - 1:
         return None
     schema = _json_schema(leaves, counts)
-    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema))
+    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema), may_lack=may_lack)
     if uniform is not None:
         return uniform
     longest = int(pc.max(pc.binary_length(texts)).as_py())
@@ -309,6 +332,33 @@ def _column_stats(
     return ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
 
 
+def _as_stated(
+    data_type: DataType,
+    low: pa.Array | None,
+    high: pa.Array | None,
+    null_count: pa.Array | None,
+    nan_count: pa.Array | None,
+) -> ColumnStats:
+    """As `_column_stats`, with every bound as it is written; NaN, which bounds nothing, is none."""
+    sides = [None if side is None else _typed_each(side, data_type) for side in (low, high)]
+    if data_type in _FLOATING:
+        sides = [None if side is None else _unless(pc.is_nan(side), side) for side in sides]
+    return ColumnStats(minimum=sides[0], maximum=sides[1], null_count=null_count)
+
+
+def _typed_each(values: pa.Array, data_type: DataType) -> pa.Array:
+    """As `_typed`; where that fails, value by value."""
+    found = _typed(values, data_type)
+    if found is not None:
+        return found
+    return _from_list([_value(value, data_type) for value in values.to_pylist()], type_to_arrow(data_type))
+
+
+_Bounds = Callable[
+    [DataType, pa.Array | None, pa.Array | None, pa.Array | None, pa.Array | None], ColumnStats
+]
+
+
 def _typed(values: pa.Array, data_type: DataType) -> pa.Array | None:
     """JSON values as the column's type; None when they do not convert as a whole."""
     target = type_to_arrow(data_type)
@@ -334,7 +384,7 @@ def _typed_timestamps(values: pa.Array, data_type: DataType, target: pa.DataType
     return pc.cast(texts, target)
 
 
-def _parse_slowly(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+def _parse_slowly(texts: pa.Array, leaves: Mapping[Path, DataType], bounds: _Bounds) -> ParsedStatistics:
     documents = [_document(text) for text in texts.to_pylist()]
     records = [_count(document.get("numRecords")) for document in documents]
     columns = {}
@@ -350,7 +400,7 @@ def _parse_slowly(texts: pa.Array, leaves: Mapping[Path, DataType]) -> ParsedSta
             pa.array([_count(_at(document, name, path)) for document in documents], pa.int64())
             for name in ("nullCount", "nanCount")
         )
-        columns[path] = _column_stats(data_type, low, high, counts, nans)
+        columns[path] = bounds(data_type, low, high, counts, nans)
     return ParsedStatistics(num_records=pa.array(records, pa.int64()), columns=columns)
 
 

@@ -35,7 +35,12 @@ _JSON_NUMBER = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|null)$"
 
 
 def read_uniform(
-    joined: pa.Buffer, num_texts: int, first: str, wanted: Mapping[str, pa.DataType | Fields]
+    joined: pa.Buffer,
+    num_texts: int,
+    first: str,
+    wanted: Mapping[str, pa.DataType | Fields],
+    *,
+    may_lack: bool = False,
 ) -> pa.Table | None:
     """Some fields of many texts of one form.
 
@@ -45,6 +50,7 @@ def read_uniform(
         num_texts: how many they are.
         first: the first of them.
         wanted: integers, floats, decimals and strings, by name; a mapping is an object's fields.
+        may_lack: whether fields that no text has are left out; then every key is looked at.
 
     Returns:
         A row for each text and a column for each field, objects as structs. An object that no text has is
@@ -53,11 +59,11 @@ def read_uniform(
     form = _form_of(first)
     if form is None or not form.has_all_signs(joined, num_texts):
         return None
-    keys = _wanted_keys(form, wanted)
+    keys = _wanted_keys(form, wanted, may_lack=may_lack)
     if keys is None:
         return None
     try:
-        cells = _Cells(joined, form, [key for key, _ in keys.values()])
+        cells = _Cells(joined, form, form.keys.values() if may_lack else [key for key, _ in keys.values()])
         if cells.num_rows != num_texts or not cells.have_the_form():
             return None
         values = {path: cells.values(key, data_type) for path, (key, data_type) in keys.items()}
@@ -124,7 +130,7 @@ def _form_of(text: str) -> _Form | None:
 
 
 def _wanted_keys(
-    form: _Form, wanted: Mapping[str, pa.DataType | Fields]
+    form: _Form, wanted: Mapping[str, pa.DataType | Fields], *, may_lack: bool
 ) -> dict[Path, tuple[int, pa.DataType]] | None:
     """The cells of the keys, with the types of their values; None where the form lacks one."""
     paths: dict[Path, pa.DataType] = {}
@@ -133,6 +139,8 @@ def _wanted_keys(
             paths[name,] = one
         elif (name,) in form.keys:
             paths |= {(name, field): data_type for field, data_type in one.items()}
+    if may_lack:
+        paths = {path: data_type for path, data_type in paths.items() if path in form.keys}
     if not all(path in form.keys and path[-1] not in form.objects for path in paths):
         return None
     return {path: (form.keys[path], data_type) for path, data_type in paths.items()}

@@ -341,6 +341,11 @@ class Snapshot:
         return state.tombstones.since(since_ms, state.files)
 
     @property
+    def knows_files(self) -> bool:
+        """Whether looking at the live files reads none of the log."""
+        return self._loaded is not None
+
+    @property
     def checksum_discrepancies(self) -> tuple[str, ...]:
         """Where the version is not what its checksum says; empty without a checksum. Loads the live files."""
         self._state()
@@ -447,12 +452,7 @@ class Snapshot:
             self._checksum = read_checksum(self._store, info)
         if self._checksum is None:
             return ()
-        found = self._checksum.discrepancies(
-            num_files=state.files.num_files,
-            table_size_bytes=state.files.total_bytes,
-            protocol=self.protocol,
-            metadata=self.metadata,
-        )
+        found = self._checksum.discrepancies(state)
         if found:
             warnings.warn(
                 f"Version {self.version} of {self._store.uri!r} is not what its checksum says: "

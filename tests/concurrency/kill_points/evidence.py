@@ -17,6 +17,7 @@ from tests.concurrency.matrix.state import TableState
 
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet")
+_CHECKSUM = re.compile(r"_delta_log/(\d{20})\.crc")
 _HINT = "_delta_log/_last_checkpoint"
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ORPHANS = (
@@ -71,6 +72,8 @@ def damage(root: Path, found: Raw, before: Raw, *, deletes: bool) -> list[str]:
     """What is there that may never be there, whatever ran; empty when all is well."""
     checkpoints = {int(match[1]): n for n in found.names if (match := _CHECKPOINT.fullmatch(n))}
     wrong = [f"{name} is damaged" for name in checkpoints.values() if not _is_whole(root / name)]
+    checksums = [name for name in found.names if _CHECKSUM.fullmatch(name)]
+    wrong += [f"{name} is damaged" for name in checksums if not _is_json((root / name).read_bytes())]
     wrong += [f"version {v} is damaged" for v in sorted(found.commits) if not _is_commit(found.commits[v])]
     versions = sorted(found.commits)
     # Below a checkpoint nothing is needed, and a cleaning that was cut short may leave holes there.
@@ -89,8 +92,10 @@ def damage(root: Path, found: Raw, before: Raw, *, deletes: bool) -> list[str]:
     if not deletes:
         wrong += [f"{name} is gone" for name in sorted(before.names - found.names)]
     for name in sorted(found.names - before.names):
-        known = name == _HINT or _COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name)
-        if not known and not any(pattern.fullmatch(name) for pattern in _ORPHANS):
+        known = name == _HINT or any(
+            pattern.fullmatch(name) for pattern in (_COMMIT, _CHECKPOINT, _CHECKSUM, *_ORPHANS)
+        )
+        if not known:
             wrong.append(f"{name} is neither part of a table nor an orphan")
     return wrong
 
@@ -131,6 +136,13 @@ def _is_commit(data: bytes) -> bool:
     except ValueError:
         return False
     return bool(lines) and "commitInfo" in lines[0]
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except ValueError:
+        return False
 
 
 def _names_one_of(checkpoints: Mapping[int, str], hint: bytes) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.checkpoint import classic, create_only
+from delta_core.checkpoint import rows as rows_module
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import CorruptLogError, DeltaWarning, StaleCommitError, VerificationError
 from delta_core.log.last_checkpoint import read_last_checkpoint
@@ -173,8 +174,8 @@ def test_one_that_is_replaced_while_it_is_judged_is_not_deleted(
         return real(store, path)
 
     monkeypatch.setattr(classic, "latest_without", replaced_meanwhile)
-    rows = classic.add_rows
-    monkeypatch.setattr(classic, "add_rows", lambda batch: rows(batch.slice(1)))
+    rows = rows_module.add_rows
+    monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
     with pytest.raises(VerificationError, match="left as it is"):
         write_checkpoint(_load(log))
     assert _path(log).exists()
@@ -187,8 +188,8 @@ def test_a_wrong_one_goes_only_where_the_log_is_read_without_it(
     store = MeetingStore(log.root)
     store.after = lambda: log.remove_commits(range(cleaned_up))
     snapshot = _load(log, store)
-    rows = classic.add_rows
-    monkeypatch.setattr(classic, "add_rows", lambda batch: rows(batch.slice(1)))
+    rows = rows_module.add_rows
+    monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
     with pytest.raises(VerificationError, match="left as it is" if left else "It was deleted"):
         write_checkpoint(snapshot)
     assert _path(log).exists() == left

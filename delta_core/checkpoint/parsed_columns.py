@@ -1,0 +1,158 @@
+"""Files' values in their columns' types, beside or instead of texts (PROTOCOL.md, "Checkpoints").
+
+`stats_parsed` and `partitionValues_parsed` both go by physical name. A text that is not of its column's type
+is null there, as readers make it: what is not known skips nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions.checkpoint_schema import PARSED_PARTITION_VALUES, PARSED_STATISTICS
+from delta_core.errors import CorruptLogError
+from delta_core.replay.map_texts import map_values
+from delta_core.scan.statistics import has_bounds, stated_statistics
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.partition_values import parse_column
+from delta_core.schema.types import DataType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.feature import writer_features
+from delta_core.table_features.stats_leaves import stats_leaves
+
+Path = tuple[str, ...]
+Tree = dict[str, "pa.Array | Tree"]
+
+_TIGHT_BOUNDS = "tightBounds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedColumns:
+    """Which values a table's checkpoints have in their types.
+
+    Attributes:
+        leaves: the columns with statistics, by physical path.
+        partitions: the partition columns, by physical name.
+        says_tight: whether the statistics say if their bounds are tight, as those of tables with deletion
+            vectors do.
+    """
+
+    leaves: Mapping[Path, DataType] = field(default_factory=dict)
+    partitions: Mapping[str, DataType] = field(default_factory=dict)
+    says_tight: bool = False
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> ParsedColumns:
+        """Those of a snapshot's table: only the columns that get statistics at all."""
+        schema, mapping = snapshot.schema, snapshot.column_mapping
+        leaves = stats_leaves(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
+        partitions = {}
+        for name in snapshot.partition_columns:
+            found = schema.find(name)
+            if found is not None:
+                partitions[mapping.physical_name(found)] = found.data_type
+        return cls(
+            leaves={mapping.physical_path(leaf.path, schema): leaf.data_type for leaf in leaves},
+            partitions=partitions,
+            says_tight="deletionVectors" in writer_features(snapshot.protocol),
+        )
+
+    @property
+    def statistics_type(self) -> pa.StructType:
+        """The type of `stats_parsed`."""
+        return self._statistics(pa.array([], pa.string())).type
+
+    @property
+    def partition_type(self) -> pa.StructType | None:
+        """The type of `partitionValues_parsed`; None where the table is not partitioned."""
+        if not self.partitions:
+            return None
+        return pa.struct([(name, type_to_arrow(kind)) for name, kind in self.partitions.items()])
+
+    def added_to(self, files: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of LIVE_FILE_SCHEMA with the columns besides."""
+        files = files.append_column(PARSED_STATISTICS, self._statistics(files.column("stats")))
+        if self.partitions:
+            parsed = self._partition_values(files.column("partition_values"))
+            files = files.append_column(PARSED_PARTITION_VALUES, parsed)
+        return files
+
+    def _statistics(self, texts: pa.Array) -> pa.StructArray:
+        parsed = stated_statistics(texts, self.leaves)
+        minimums, maximums, nulls = Tree(), Tree(), Tree()
+        for path, kind in self.leaves.items():
+            column = parsed.columns[path]
+            if has_bounds(kind):
+                for side, values in ((minimums, column.minimum), (maximums, column.maximum)):
+                    _put(side, path, _of_type(values, type_to_arrow(kind), len(texts)))
+            _put(nulls, path, _of_type(column.null_count, pa.int64(), len(texts)))
+        tree: Tree = {"numRecords": parsed.num_records}
+        # Parquet has no structs without fields.
+        tree |= {
+            name: side
+            for name, side in (("minValues", minimums), ("maxValues", maximums), ("nullCount", nulls))
+            if side
+        }
+        if self.says_tight:
+            tree[_TIGHT_BOUNDS] = _tight_bounds(texts)
+        return _struct(tree, mask=pc.is_null(texts))
+
+    def _partition_values(self, values: pa.MapArray) -> pa.StructArray:
+        columns: Tree = {
+            name: _parsed_texts(map_values(values, name), kind) for name, kind in self.partitions.items()
+        }
+        return _struct(columns)
+
+
+def _parsed_texts(texts: pa.StringArray, kind: DataType) -> pa.Array:
+    """Texts in their column's type, each distinct one parsed once."""
+    coded = texts.dictionary_encode()
+    try:
+        distinct = parse_column(coded.dictionary, kind)
+    except CorruptLogError:
+        distinct = pa.concat_arrays(
+            [pa.array([], type_to_arrow(kind)), *(_parsed_or_null(one, kind) for one in coded.dictionary)]
+        )
+    return distinct.take(coded.indices)
+
+
+def _parsed_or_null(text: pa.StringScalar, kind: DataType) -> pa.Array:
+    try:
+        return parse_column(pa.array([text.as_py()], pa.string()), kind)
+    except CorruptLogError:
+        return pa.nulls(1, type_to_arrow(kind))
+
+
+def _tight_bounds(texts: pa.StringArray) -> pa.BooleanArray:
+    """Whether a file's bounds are tight, where its statistics say so."""
+    stated: list[bool | None] = [None] * len(texts)
+    mentions = pc.fill_null(pc.match_substring(texts, _TIGHT_BOUNDS), False)
+    for row in pc.indices_nonzero(mentions).to_pylist():
+        try:
+            document = orjson.loads(texts[row].as_py())
+        except orjson.JSONDecodeError:
+            continue
+        said = document.get(_TIGHT_BOUNDS) if isinstance(document, dict) else None
+        stated[row] = said if isinstance(said, bool) else None
+    return pa.array(stated, pa.bool_())
+
+
+def _of_type(values: pa.Array | None, kind: pa.DataType, length: int) -> pa.Array:
+    return pa.nulls(length, kind) if values is None else values
+
+
+def _put(tree: Tree, path: Path, values: pa.Array) -> None:
+    for part in path[:-1]:
+        below = tree.setdefault(part, {})
+        assert isinstance(below, dict)
+        tree = below
+    tree[path[-1]] = values
+
+
+def _struct(tree: Tree, mask: pa.BooleanArray | None = None) -> pa.StructArray:
+    children = [_struct(child) if isinstance(child, dict) else child for child in tree.values()]
+    return pa.StructArray.from_arrays(children, names=list(tree), mask=mask)

@@ -1,0 +1,145 @@
+"""The rows of a version's checkpoint (PROTOCOL.md, "Checkpoints", "Action Reconciliation").
+
+They are made batch by batch, so that writing them takes no memory that grows with the table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.actions.checkpoint_schema import add_rows, checkpoint_schema, remove_rows
+from delta_core.checkpoint.parsed_columns import ParsedColumns
+from delta_core.snapshot.snapshot import Snapshot
+
+# Readers work a row group at a time: large enough for little overhead, small enough for little memory.
+ROW_GROUP_ROWS = 131_072
+
+# So many files are parsed together, and so many times that are in memory.
+_PIECE_ROWS = 32_768
+_MAX_THREADS = 4
+
+_UNIQUE = frozenset({"add.path", "add.stats", "remove.path"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRows:
+    """The rows of a snapshot's checkpoint.
+
+    Attributes:
+        snapshot: whose.
+        parsed: what its files have in columns' types; None where the table does not want that.
+    """
+
+    snapshot: Snapshot
+    parsed: ParsedColumns | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> CheckpointRows:
+        """Those that the table's properties ask for."""
+        wanted = snapshot.properties.write_stats_as_struct
+        return cls(snapshot=snapshot, parsed=ParsedColumns.of(snapshot) if wanted else None)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        return checkpoint_schema(
+            with_json_statistics=self.snapshot.properties.write_stats_as_json,
+            statistics=None if self.parsed is None else self.parsed.statistics_type,
+            partition_values=None if self.parsed is None else self.parsed.partition_type,
+        )
+
+    def other_actions(self) -> list[Protocol | Metadata | SetTransaction | DomainMetadata]:
+        """All that are no files, without expired application transactions."""
+        snapshot = self.snapshot
+        retention = snapshot.properties.set_transaction_retention_ms
+        oldest = None if retention is None else snapshot.clock.now_ms() - retention
+        transactions = [
+            transaction
+            for transaction in snapshot.transactions.values()
+            if oldest is None or transaction.last_updated_ms is None or transaction.last_updated_ms >= oldest
+        ]
+        return [snapshot.protocol, snapshot.metadata, *transactions, *snapshot.domain_metadata.values()]
+
+    def file_batches(self) -> Iterator[pa.RecordBatch]:
+        """The live files, and then the tombstones that have not expired; in batches of ROW_GROUP_ROWS or so.
+
+        Raises:
+            CorruptLogError: the checkpoint that the version is read from cannot be decoded.
+        """
+        return _grouped(self._file_rows())
+
+    def _file_rows(self) -> Iterator[pa.RecordBatch]:
+        schema = self.schema
+        files = self.snapshot.files.passing(rows=_PIECE_ROWS)
+        for batch in files if self.parsed is None else _parsed(files, self.parsed):
+            yield add_rows(batch, schema)
+        for batch in self.snapshot.tombstones().to_batches():
+            yield remove_rows(batch, schema)
+
+
+def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator[pa.RecordBatch]:
+    """Batches with what is parsed, in their order. Parsing keeps one core busy; several batches, several."""
+    waiting: deque[Future[pa.RecordBatch]] = deque()
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "deltaward-parsing") as pool:
+        for batch in files:
+            waiting.append(pool.submit(columns.added_to, batch))
+            if len(waiting) > _MAX_THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches joined, so that row groups are neither many nor larger than ROW_GROUP_ROWS."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while rows + batch.num_rows >= ROW_GROUP_ROWS:
+            taken = ROW_GROUP_ROWS - rows
+            yield pa.concat_batches([*waiting, batch.slice(0, taken)])
+            batch = batch.slice(taken)
+            waiting, rows = [], 0
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The leaves with values that occur again: a dictionary of paths is work for nothing."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema, store_schema=False).close()
+    found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    leaves = (found.column(index).path for index in range(len(found)))
+    return [leaf for leaf in leaves if leaf not in _UNIQUE]
+
+
+def write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows as they come, a row group for each batch that is not longer than ROW_GROUP_ROWS.
+
+    Returns:
+        How many rows.
+    """
+    num_rows = 0
+    with pq.ParquetWriter(
+        # The schema in Arrow's own form only makes the footer larger.
+        sink,
+        schema,
+        compression="snappy",
+        use_dictionary=_repeating(schema),
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        for batch in batches:
+            writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
+            num_rows += batch.num_rows
+    return num_rows

@@ -1,0 +1,23 @@
+"""The checkpoint that a table asks for (PROTOCOL.md, "Checkpoints")."""
+
+from __future__ import annotations
+
+from delta_core.checkpoint.classic import CheckpointInfo
+from delta_core.checkpoint.classic import write_checkpoint as write_classic_checkpoint
+from delta_core.checkpoint.v2 import supports_v2, write_v2_checkpoint
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.table_properties import CHECKPOINT_POLICY
+
+_V2_POLICY = "v2"
+
+
+def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
+    """Write a checkpoint of a snapshot's version, verified, of the spec that the table's policy names.
+
+    Of the V2 spec where `delta.checkpointPolicy` is `v2` and the protocol lists the feature, else classic.
+    Contract, requests and errors are those of `write_v2_checkpoint` and of `classic.write_checkpoint`.
+    """
+    policy = CHECKPOINT_POLICY.of(snapshot.metadata.configuration)
+    if policy.strip().lower() == _V2_POLICY and supports_v2(snapshot):
+        return write_v2_checkpoint(snapshot)
+    return write_classic_checkpoint(snapshot)
