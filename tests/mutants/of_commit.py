@@ -107,7 +107,7 @@ MUTANTS = [
     ),
     Mutant(
         name="files of a success go",
-        target="delta_core.transaction.discard:discard_files",
+        target="delta_core.transaction.owned_files:OwnedFiles.discard",
         edits=(("if not may_discard_files(result):", "if False:"),),
         killer=f"{TRANSACTION_TESTS}::TestDiscarding::test_only_definite_failures_delete",
     ),

@@ -35,10 +35,10 @@ from delta_core.transaction.commit_result import (
     may_discard_files,
     raise_for_result,
 )
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import CommitPhase
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 from delta_core.version import VERSION
 from tests.support.faulty_store import FaultyStore, PutFault
@@ -397,17 +397,19 @@ class TestDiscarding:
         store.puts = [PutFault.DROP_REQUEST]
         store.failing_reads = 8
         unknown = transaction.commit()
-        assert discard_files(store, written, unknown) == 0
+        owned = OwnedFiles(store=store).with_data(written)
+        assert owned.discard(unknown) == 0
         assert store.exists("w%1/x")
         store.puts = [PutFault.DENIED]
         rejected = begin(store, clock).add(*written).commit()
-        assert discard_files(store, written, rejected) == 1
+        assert owned.discard(rejected) == 1
         assert not store.exists("w%1/x")
 
     def test_files_outside_the_table_are_left_alone(self, store: FaultyStore, clock: ManualClock) -> None:
         store.puts = [PutFault.DENIED]
         rejected = begin(store, clock).add(add("x")).commit()
-        assert discard_files(store, [add("../../etc/passwd")], rejected) == 0
+        owned = OwnedFiles(store=store).with_data([add("../../etc/passwd")])
+        assert owned.discard(rejected) == 0
         assert store.deleted == []
 
 
