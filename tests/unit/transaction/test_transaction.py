@@ -413,6 +413,28 @@ class TestDiscarding:
         assert store.deleted == []
 
 
+def test_a_file_that_comes_and_goes_at_once_is_refused(store: FaultyStore, clock: ManualClock) -> None:
+    with pytest.raises(CommitError, match="adds and removes"):
+        begin(store, clock).add(add("f0"), RemoveFile(path="f0", deletion_timestamp_ms=1)).prepare()
+
+
+@pytest.mark.parametrize("data_change", [True, False])
+def test_rows_do_not_go_in_the_commit_that_makes_the_table_append_only(
+    store: FaultyStore, clock: ManualClock, data_change: bool
+) -> None:
+    """A rearrangement may, and so may a restore, which brings the property back with the rest."""
+    strict = replace(METADATA, configuration={"delta.appendOnly": "true"})
+    gone = RemoveFile(path="f0", deletion_timestamp_ms=1, data_change=data_change)
+    staged = (strict, gone, add("f1", data_change=data_change))
+    if data_change:
+        with pytest.raises(InvalidTableError, match="becomes append-only"):
+            begin(store, clock).add(*staged).prepare()
+        begin(store, clock).reuse_files().add(*staged).prepare()
+    assert isinstance(begin(store, clock).add(strict, *staged[2:]).commit(), Committed)
+    with pytest.raises(InvalidTableError, match="is append-only"):
+        begin(store, clock).add(replace(gone, data_change=True), METADATA).prepare()
+
+
 def test_staged_commit_info_is_replaced(store: FaultyStore, clock: ManualClock) -> None:
     raise_for_result(begin(store, clock).add(CommitInfo(operation="FORGED"), add("x")).commit())
     infos = [a for a in commit_actions(store, 1) if isinstance(a, CommitInfo)]
