@@ -52,7 +52,7 @@ def cleanup_expired_logs(
     checkpoint names any more go with them, see `sidecar_cleanup`. Whether to clean up at all
     (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: four listings, one for each pin, the
     checkpoint's footer and those of its sidecars, one deletion per file; where there are old sidecars one
-    more listing, and opening every checkpoint that is left.
+    more listing, and opening every checkpoint that is left; a few commits where they carry their time.
 
     Raises:
         LeaseFileError: a pin cannot be read; nothing is deleted.
@@ -65,8 +65,8 @@ def cleanup_expired_logs(
     now_ms = min((clock or snapshot.clock).now_ms(), _store_time_ms(listing))
     cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
     times = CommitTimes(store, listing)
-    expired = [file.version for index, file in enumerate(listing.commits) if times[index] <= cutoff_ms]
-    cutoff_version = expired[-1] if expired else -1
+    expired = times.until(cutoff_ms)
+    cutoff_version = listing.commits[expired - 1].version if expired else -1
     pins = pins_in_force(store, store_now_ms=_store_time_ms(listing)) if expired else ()
     holding = tuple(pin for pin in pins if pin.version < cutoff_version)
     cutoff_version = min((cutoff_version, *(pin.version for pin in holding)))

@@ -29,10 +29,10 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import num_records, remove_actions
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
 
@@ -77,10 +77,11 @@ def commit_new_files(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
     known_at_ms: int | None = None,
+    owned: OwnedFiles | None = None,
 ) -> Committed:
     """Make written files part of the table, or fail and delete them.
 
-    The files are deleted only when it is certain that no commit names them.
+    Files of the caller's are deleted only when it is certain that no commit names them.
 
     Args:
         snapshot: the table that the write is based on; None creates it.
@@ -104,6 +105,8 @@ def commit_new_files(
         observer: sees the commit's phases.
         clock: where time comes from.
         known_at_ms: when `snapshot` was known to be the newest; now when None.
+        owned: what the caller has written for this commit; all of `adds` when None. It must be given where
+            `adds` names a file that is part of the table already.
 
     Returns:
         The commit; an `AlreadyApplied` when the idempotency key was in the table before.
@@ -123,7 +126,7 @@ def commit_new_files(
         merge_schema=merge_schema,
         overwrite_schema=overwrite_schema,
     )
-    written = list(adds)
+    owned = OwnedFiles(store=store).with_data(adds) if owned is None else owned
     while True:
         try:
             change = plan_table_change(
@@ -135,7 +138,7 @@ def commit_new_files(
             if snapshot is not None and resolved is not None:
                 size = target_file_size_bytes or snapshot.properties.target_file_size_bytes
                 plan = plan_replacement(snapshot, resolved, target_file_size_bytes=size)
-                written += plan.rewritten
+                owned = owned.with_data(plan.rewritten)
             transaction = _begin(
                 snapshot,
                 store,
@@ -156,7 +159,7 @@ def commit_new_files(
             transaction.prepare()
         except DeltaError as error:
             # Nothing was sent to the log yet, so nothing there can name the files.
-            discard_files(store, written, Rejected(error=error))
+            owned.discard(Rejected(error=error))
             raise
         result = commit_and_checkpoint(transaction)
         if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
@@ -166,7 +169,7 @@ def commit_new_files(
             continue
         if isinstance(result, Committed):
             return result
-        discard_files(store, written, result)
+        owned.discard(result)
         if snapshot is None and isinstance(result, Conflict) and must_create:
             raise TableExistsError(
                 f"There is already a Delta table at {store.uri}.",

@@ -48,9 +48,9 @@ from delta_core.transaction.commit_result import (
     raise_for_result,
     unknown_outcome,
 )
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import num_records
 from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
 MAX_REGROUPINGS = 10
@@ -223,7 +223,7 @@ class GroupCommit:
             try:
                 transaction = self._staged(group, adds).prepare()
             except DeltaError as error:
-                discard_files(self._store, adds, Rejected(error=error))
+                self._owned(adds).discard(Rejected(error=error))
                 raise
             try:
                 result = commit_and_checkpoint(transaction)
@@ -245,7 +245,7 @@ class GroupCommit:
                     _tell(append, result)
                 self._follow(result)
                 return
-            discard_files(self._store, adds, result)
+            self._owned(adds).discard(result)
             if isinstance(result, Unknown):
                 self._known_at_ms = 0
                 _tell_unknown(
@@ -335,7 +335,7 @@ class GroupCommit:
             try:
                 adds += self._write(table)
             except StorageError as error:
-                discard_files(self._store, adds, Rejected(error=error))
+                self._owned(adds).discard(Rejected(error=error))
                 raise
             except Exception as error:
                 if len(appends) == 1:
@@ -361,6 +361,9 @@ class GroupCommit:
             compression=self._compression,
             clock=self._clock,
         )
+
+    def _owned(self, adds: Sequence[AddFile]) -> OwnedFiles:
+        return OwnedFiles(store=self._store).with_data(adds)
 
     def _staged(self, group: Sequence[_Append], adds: Sequence[AddFile]) -> Transaction:
         transaction = Transaction.begin(

@@ -12,9 +12,11 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTablePropertyError, UnsupportedTableFeatureError
 from delta_core.schema.types import TIMESTAMP_NTZ, ArrayType, DataType, MapType, StructType
 from delta_core.table_features.feature import FEATURES, TableFacts, writer_features
+from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS
 
 TIMESTAMP_NTZ_FEATURE = "timestampNtz"
 CHECK_CONSTRAINTS_FEATURE = "checkConstraints"
+IN_COMMIT_TIMESTAMP_FEATURE = "inCommitTimestamp"
 CONSTRAINT_PREFIX = "delta.constraints."
 
 _FEATURE_PREFIX = "delta.feature."
@@ -104,6 +106,8 @@ def _needed_features(schema: StructType, configuration: Mapping[str, str]) -> It
         yield TIMESTAMP_NTZ_FEATURE
     if any(key.startswith(CONSTRAINT_PREFIX) for key in configuration):
         yield CHECK_CONSTRAINTS_FEATURE
+    if configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.key, "").strip().lower() == "true":
+        yield IN_COMMIT_TIMESTAMP_FEATURE
 
 
 def _uses_timestamp_ntz(data_type: DataType) -> bool:

@@ -32,13 +32,13 @@ from delta_core.snapshot.open_log import open_log
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS, TableProperty
 
-_ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
+ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementVersion",
     default=None,
     parse=int,
     help="The first version whose commit carries its time.",
 )
-_ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
+ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementTimestamp",
     default=None,
     parse=int,
@@ -107,11 +107,11 @@ def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
     if not _in_commit(metadata):
         return None
     configuration = metadata.configuration
-    version, timestamp_ms = _ENABLEMENT_VERSION.of(configuration), _ENABLEMENT_TIMESTAMP.of(configuration)
+    version, timestamp_ms = ENABLEMENT_VERSION.of(configuration), ENABLEMENT_TIMESTAMP.of(configuration)
     if version is None and timestamp_ms is None:
         return InCommitTimesSince()
     if version is None or timestamp_ms is None:
-        lacking = _ENABLEMENT_VERSION if version is None else _ENABLEMENT_TIMESTAMP
+        lacking = ENABLEMENT_VERSION if version is None else ENABLEMENT_TIMESTAMP
         raise InvalidTablePropertyError(
             f"The table property {lacking.key} is missing.",
             cause="The table says only in part since when its commits carry their time.",

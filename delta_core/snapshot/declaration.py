@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from delta_core.actions import Metadata, Protocol
+from delta_core.errors import CorruptLogError
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.table_schema import table_schema
@@ -52,3 +53,13 @@ class Declaration:
             operation=operation,
         )
         self._written_with.add(facts)
+
+
+def unlisted_vector(operation: str, *, where: str) -> CorruptLogError:
+    """The error of a deletion vector that the protocol does not speak of."""
+    return CorruptLogError(
+        f"Cannot {operation}: a live file of {where} has a deletion vector, and the protocol does not list "
+        "the feature deletionVectors.",
+        cause="Reading the file whole would bring deleted rows back.",
+        fix="Restore the table, with the engine that wrote the vector, to a version before it.",
+    )

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delta_core.actions import Action, CommitInfo
+from delta_core.actions import Action, CommitInfo, Metadata
 from delta_core.actions.json_codec import decode_commit
-from delta_core.errors import ObjectNotFoundError, TableNotFoundError, VersionNotFoundError
+from delta_core.clock import SYSTEM_CLOCK
+from delta_core.errors import (
+    InvalidTablePropertyError,
+    ObjectNotFoundError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.log.bounded_read import read_lines
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
-from delta_core.snapshot.commit_time import monotonic_times_ms, read_commit_info
+from delta_core.snapshot.commit_time import in_commit_times_since, monotonic_times_ms, read_commit_info
+from delta_core.snapshot.open_log import open_log
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 
@@ -33,7 +40,8 @@ class HistoryEntry:
 def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[HistoryEntry]:
     """The commits that are still in the log, newest first, up to a snapshot's version.
 
-    Requests: one listing and one per entry.
+    Requests: one listing and one per entry; of a store whose newest commit carries its time, those of opening
+    the table besides.
 
     Args:
         source: a snapshot, or the store of a table for its whole log.
@@ -51,15 +59,31 @@ def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[Hi
     files = [file for file in listing.commits if file.version <= highest]
     times = monotonic_times_ms(files)
     newest = list(zip(files, times, strict=True))[::-1][:limit]
-    entries = []
+    entries: list[HistoryEntry] = []
+    since: int | None = None
     for file, time_ms in newest:
         commit = read_commits(store, [file])[0]
         info = read_commit_info(commit.data, path=commit.path) or CommitInfo()
         own = info.in_commit_timestamp_ms
+        if not entries and isinstance(source, Snapshot):
+            since = _in_commit_since(source.metadata)
+        elif not entries and own is not None:
+            since = _in_commit_since(open_log(store, version=highest, clock=SYSTEM_CLOCK).metadata)
+        # A time from before the table's times were turned off and on again counts no more.
+        own = own if since is not None and file.version >= since else None
         entries.append(
             HistoryEntry(version=file.version, timestamp_ms=time_ms if own is None else own, commit_info=info)
         )
     return entries
+
+
+def _in_commit_since(metadata: Metadata) -> int | None:
+    """The first version whose commit's own time counts; None when none does."""
+    try:
+        since = in_commit_times_since(metadata)
+    except InvalidTablePropertyError:
+        return 0  # The history is what shows when that came about.
+    return None if since is None else since.version
 
 
 def commit_actions(store: LogStore, version: int) -> list[Action]:

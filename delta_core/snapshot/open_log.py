@@ -11,6 +11,7 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError, DeltaWarning, InvalidTableError, ObjectNotFoundError
 from delta_core.log.checkpoint_reader import CheckpointReader
+from delta_core.log.checksum import VersionChecksum
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.log_segment import LogSegment, build_segment
 from delta_core.replay.state import checkpoint_protocol_and_metadata
@@ -114,6 +115,15 @@ def compaction_names(segment: LogSegment) -> UnusableFiles:
 def warn_damaged(error: CorruptLogError) -> None:
     """Say what is passed over."""
     warnings.warn(f"{error} It is passed over.", DeltaWarning, stacklevel=4)
+
+
+def contradicting_checksum(checksum: VersionChecksum, wrong: Sequence[str]) -> CorruptLogError:
+    """The error of a version checksum that vouched for something else than the log has."""
+    return CorruptLogError(
+        f"The version checksum {checksum.path!r} contradicts the log.",
+        cause="; ".join(wrong),
+        fix="Restore the log from a backup, or delete the checksum if the log is right.",
+    )
 
 
 class _Damaged(Exception):  # noqa: N818 - a signal inside this module

@@ -31,16 +31,18 @@ from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
 from delta_core.replay.followed_state import FollowedState
 from delta_core.replay.live_files import LiveFiles
-from delta_core.replay.state import ReplayState, build_state, checkpoint_transactions
+from delta_core.replay.state import ReplayState, build_state, checkpoint_domains, checkpoint_transactions
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import commit_timestamp_ms, version_at_timestamp, whole_number
-from delta_core.snapshot.declaration import Declaration
+from delta_core.snapshot.declaration import Declaration, unlisted_vector
+from delta_core.snapshot.domains import latest_domain
 from delta_core.snapshot.open_log import (
     OpenLog,
     UnusableFiles,
     compaction_names,
+    contradicting_checksum,
     latest_protocol_and_metadata,
     open_log,
     warn_damaged,
@@ -228,8 +230,7 @@ class Snapshot:
         protocol, metadata = latest_protocol_and_metadata(newer, (self.protocol, self.metadata))
         with self._lock:
             log, state = self._open(), self._loaded
-        assert protocol is not None
-        assert metadata is not None
+        assert protocol is not None and metadata is not None  # noqa: PT018 - this version has both
         log = replace(
             log,
             segment=segment,
@@ -318,6 +319,15 @@ class Snapshot:
         """Domain metadata by domain."""
         return self._state().domain_metadata
 
+    def domain(self, name: str) -> DomainMetadata | None:
+        """One domain's metadata, or None. Reads no files from the checkpoint."""
+        with self._lock:
+            if self._loaded is not None:
+                base = self._loaded.base
+                return latest_domain(self._loaded.waiting, name, lambda: base.domain_metadata)
+            log = self._open()
+            return latest_domain(log.commits, name, lambda: checkpoint_domains(log.checkpoint))
+
     @property
     def files(self) -> LiveFiles:
         """The live files. The first call reads the checkpoint's paths, partition values and sizes.
@@ -382,12 +392,7 @@ class Snapshot:
             where = f"{error.problem.rstrip('.')}: version {self.version} of {self._store.uri!r}"
             raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
         if "deletionVectors" not in (self.protocol.reader_features or ()) and self.files.has_deletion_vectors:
-            raise CorruptLogError(
-                f"Cannot {operation}: a live file of version {self.version} of {self._store.uri!r} has a "
-                "deletion vector, and the protocol does not list the feature deletionVectors.",
-                cause="Reading the file whole would bring deleted rows back.",
-                fix="Restore the table, with the engine that wrote the vector, to a version before it.",
-            )
+            raise unlisted_vector(operation, where=f"version {self.version} of {self._store.uri!r}")
 
     def require_writable(self, *, operation: str = "write to the table") -> None:
         """Refuse when a commit of ours could damage the table.
@@ -415,11 +420,7 @@ class Snapshot:
                 log = open_log(self._store, version=self.version, clock=self._clock, segment=self._segment)
                 wrong = self._checksum.contradictions(log.protocol, log.metadata)
                 if wrong:
-                    raise CorruptLogError(
-                        f"The version checksum {self._checksum.path!r} contradicts the log.",
-                        cause="; ".join(wrong),
-                        fix="Restore the log from a backup, or delete the checksum if the log is right.",
-                    )
+                    raise contradicting_checksum(self._checksum, wrong)
                 self._log, self._segment = log, log.segment
             return self._log
 
@@ -474,13 +475,12 @@ class Snapshot:
         except CorruptLogError as error:
             return self._replay_without(log, compaction_names(log.segment), error)
         try:
-            state = build_state(
+            return build_state(
                 checkpoint=log.checkpoint, tail=tail, protocol=self.protocol, metadata=self.metadata
             )
         except CorruptLogError as error:
             assert log.segment.checkpoint is not None
             return self._replay_without(log, frozenset({log.segment.checkpoint.names}), error)
-        return state
 
     def _replay_without(self, log: OpenLog, damaged: UnusableFiles, error: CorruptLogError) -> ReplayState:
         """The state from other files; raises the error when there are none."""

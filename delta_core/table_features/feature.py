@@ -142,7 +142,7 @@ _ALL = (
     TableFeature(name="deletionVectors", in_reader=True, plain_rows=False, active=_deletion_vectors),
     TableFeature(name="v2Checkpoint", in_reader=True, active=_v2_policy),
     TableFeature(name="rowTracking"),
-    TableFeature(name="inCommitTimestamp", active=_enabled("delta.enableInCommitTimestamps")),
+    TableFeature(name="inCommitTimestamp", writable=True, active=_enabled("delta.enableInCommitTimestamps")),
     TableFeature(name="inCommitTimestamp-preview", active=_enabled("delta.enableInCommitTimestamps-preview")),
     TableFeature(name="allowColumnDefaults", active=_column_metadata("CURRENT_DEFAULT")),
     TableFeature(name="clustering"),

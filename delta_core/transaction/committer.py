@@ -127,7 +127,7 @@ class Committer:
     def run(self) -> CommitResult:
         """Commit, and say what became of it.
 
-        Raises only what the observer, `render` or `examine` raises; store errors become results.
+        Raises only what the observer or `examine` raises; errors of the store and of `render` become results.
         """
         self._started_seconds = self.clock.monotonic_seconds()
         result = self._run()
@@ -139,7 +139,12 @@ class Committer:
         version = request.read_version + 1
         pauses = FullJitter(random=self.random)
         for _ in range(request.max_attempts):
-            outcome = self._settle(version, request.render(version))
+            try:
+                data = request.render(version)
+            except DeltaError as error:
+                # Every version tried before belongs to another writer: nothing of this one can land.
+                return Rejected(error=error, attempts=self._attempts)
+            outcome = self._settle(version, data)
             if not isinstance(outcome, _Lost):
                 return outcome
             self.observer.on_phase(CommitPhase.LOST, version)

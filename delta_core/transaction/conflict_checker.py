@@ -30,6 +30,7 @@ from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.row_ids import enables_row_tracking
 from delta_core.transaction.winning_commit import WinningCommit
 
 RuleFunction = Callable[[TransactionFootprint, WinningCommit], ConcurrentModificationError | None]
@@ -224,7 +225,7 @@ def same_application(
 def same_domain(
     transaction: TransactionFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """Both commits set the same metadata domain."""
+    """Both commits set the same metadata domain, and none that a stamper follows up by itself."""
     shared = sorted(transaction.domains & winner.domains)
     if not shared:
         return None
@@ -232,6 +233,25 @@ def same_domain(
         f"The metadata domain {shared[0]!r} was also changed by {winner.label}.",
         cause="Two writers changed one domain at the same time.",
         fix="Reload the table and run the operation again.",
+    )
+
+
+def unnumbered_rows(
+    transaction: TransactionFootprint, winner: WinningCommit
+) -> ConcurrentModificationError | None:
+    """The winner added rows without ids, and the transaction says that all rows have one.
+
+    Only where the table did not number its rows before (PROTOCOL.md, "Row Tracking").
+    """
+    if not enables_row_tracking(transaction.metadata):
+        return None
+    where = next((add for add in winner.adds if add.base_row_id is None), None)
+    if where is None:
+        return None
+    return ConcurrentAppendError(
+        f"Rows without ids were added by {winner.label}, while this operation enabled row tracking.",
+        cause=f"The file {where.path!r} has no row ids.",
+        fix="Run the operation again; first number the rows of that file.",
     )
 
 
@@ -289,6 +309,7 @@ CONFLICT_RULES: tuple[ConflictRule, ...] = (
     ConflictRule(name="delete_delete", check=delete_delete),
     ConflictRule(name="same_application", check=same_application),
     ConflictRule(name="same_domain", check=same_domain),
+    ConflictRule(name="unnumbered_rows", check=unnumbered_rows),
     ConflictRule(name="vacuum_started", check=vacuum_started),
 )
 

@@ -40,6 +40,7 @@ class TransactionFootprint:
     """A transaction as the conflict rules see it.
 
     Attributes:
+        domains: metadata domains that the caller sets; those that a stamper follows up by itself are none.
         reuses_files: it adds data files that it did not write, and that no version may refer to by now.
         oldest_file_ms: when the oldest of the files was written that it adds and does not remove as well.
     """
@@ -66,8 +67,9 @@ class TransactionFootprint:
         base_metadata: Metadata | None,
         matcher: FileMatcher,
         reuses_files: bool = False,
+        stamped_domains: frozenset[str] = frozenset(),
     ) -> TransactionFootprint:
-        """The footprint of staged actions."""
+        """The footprint of staged actions; `stamped_domains` are those that stampers own."""
         removed = frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile))
         written_ms = [
             a.modification_time_ms
@@ -80,7 +82,7 @@ class TransactionFootprint:
             added_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, AddFile)),
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
             app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
-            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)),
+            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)) - stamped_domains,
             isolation=isolation,
             base_metadata=base_metadata,
             matcher=matcher,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Self
 from uuid import uuid4
@@ -15,12 +15,10 @@ from delta_core.actions import (
     CommitInfo,
     Metadata,
     Protocol,
-    RemoveFile,
     SetTransaction,
 )
-from delta_core.actions.checked_commit import encode_checked
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import CommitError, InvalidTableError
+from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
 from delta_core.schema.column_mapping import ColumnMapping
@@ -35,15 +33,24 @@ from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, 
 from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
 from delta_core.transaction.committer import CommitRequest, Committer
 from delta_core.transaction.conflict_resolver import ConflictResolver
+from delta_core.transaction.file_checks import require_consistent_files
 from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.idempotency import already_applied, covering
+from delta_core.transaction.in_commit_time import (
+    has_in_commit_times,
+    in_commit_time,
+    settled_provenance,
+)
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
 from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters
 from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
 from delta_core.transaction.reordering import WinnerExamination
+from delta_core.transaction.row_ids import require_enablement, row_ids
+from delta_core.transaction.staged_commit import StagedCommit
 from delta_core.transaction.staged_files import StagedFiles
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
+from delta_core.transaction.stamps import Stamper
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
@@ -93,7 +100,8 @@ class Transaction:
         self._predicates: list[Expression] = []
         self._read_files: set[str] | None = None
         self._reuses_files = False
-        self._prepared: _Staged | None = None
+        self._rows_preserved: bool | None = None
+        self._prepared: StagedCommit | None = None
         self._finished = False
 
     @classmethod
@@ -202,8 +210,20 @@ class Transaction:
         return self
 
     def reuse_files(self) -> Self:
-        """Note that files are added which are there already and which a vacuum may be about to delete."""
+        """Note that files of an earlier state are added, which a vacuum may be about to delete.
+
+        The commit brings that state back as a whole: where it was append-only, rows that came since may go.
+        """
         self._reuses_files = True
+        return self
+
+    def preserve_rows(self, preserved: bool) -> Self:
+        """Say whether rows that were updated or copied kept their row ids, and copied ones their versions.
+
+        Only a table with row tracking tells (`delta.rowTracking.preserved`). Where nothing is said, a commit
+        that moves no row counts as preserving, and any other does not.
+        """
+        self._rows_preserved = preserved
         return self
 
     def add(self, *actions: Action) -> Self:
@@ -219,18 +239,22 @@ class Transaction:
         return self
 
     def prepare(self) -> Self:
-        """Check the staged actions and seal them; nothing is sent to the store.
+        """Check the staged actions and seal them; nothing is written to the store.
 
         `commit` does this too. Calling it first tells errors that certainly left no trace in the log
-        from results.
+        from results. A table with in-commit timestamps or row tracking is asked for its last commit's time
+        and its highest row id, which a snapshot mostly has: at most one request each.
 
         Raises:
-            CommitError: the staged actions contradict each other, or readers would refuse one.
-            InvalidTableError: the table is append-only and the actions take rows away.
+            CommitError: the staged actions contradict each other, readers would refuse one, or a new file's
+                rows cannot be numbered.
+            InvalidTableError: the table is append-only and the actions take rows away, or row tracking cannot
+                be enabled.
             UnsupportedTableFeatureError: staged protocol or metadata ask for what is not supported.
         """
         if self._prepared is None:
-            staged = self._stage(self._final_actions())
+            actions = self._final_actions()
+            staged = self._stage(actions, self._stampers(actions))
             staged.render(self.read_version + 1)
             self._prepared = staged
         return self
@@ -293,7 +317,7 @@ class Transaction:
             return replace(result, snapshot=snapshot)
         return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
 
-    def _guard(self, actions: list[Action]) -> StaleWriterGuard:
+    def _guard(self, actions: Sequence[Action]) -> StaleWriterGuard:
         properties = TableProperties.of(self._metadata_of(actions).configuration)
         return StaleWriterGuard(
             store=self.store,
@@ -325,28 +349,42 @@ class Transaction:
             raise CommitError("A commit that creates a table needs a protocol and metadata.")
         self._check_files(actions)
         if protocols or metadatas:
-            protocol = protocols[0] if protocols else self._base().protocol
-            metadata = metadatas[0] if metadatas else self._base().metadata
+            protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
             require_write_support(protocol, metadata)
+            settled = settled_provenance(self.snapshot, protocol, metadata)
+            # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the
+            # protocol changes.
+            if settled is not metadata or (not metadatas and self._turns_times_on(protocol, metadata)):
+                actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
+            require_enablement(self.snapshot, protocol, settled, actions)
         return actions
 
-    def _check_files(self, actions: list[Action]) -> None:
-        adds = [a.path for a in actions if isinstance(a, AddFile)]
-        if len(set(adds)) != len(adds):
-            raise CommitError("A commit adds the same file twice.")
-        removes = [a for a in actions if isinstance(a, RemoveFile)]
-        identities = {(r.path, r.deletion_vector and r.deletion_vector.unique_id) for r in removes}
-        if len(identities) != len(removes):
-            raise CommitError("A commit removes the same file twice.")
-        takes_rows = any(r.data_change for r in removes)
-        if takes_rows and self.snapshot is not None and self.snapshot.properties.append_only:
-            raise InvalidTableError(
-                f"The table is append-only, so {self._operation} cannot take rows away.",
-                cause="The table property delta.appendOnly is true.",
-                fix="Append instead, or set delta.appendOnly to false first.",
-            )
+    def _check_files(self, actions: Sequence[Action]) -> None:
+        staged = next((a for a in actions if isinstance(a, Metadata)), None)
+        require_consistent_files(
+            actions,
+            operation=self._operation,
+            before=None if self.snapshot is None else self.snapshot.properties,
+            after=None if staged is None or self._reuses_files else TableProperties.of(staged.configuration),
+        )
 
-    def _footprint(self, actions: list[Action]) -> TransactionFootprint:
+    def _turns_times_on(self, protocol: Protocol, metadata: Metadata) -> bool:
+        base = self._base()
+        on = has_in_commit_times(protocol, metadata)
+        return on and not has_in_commit_times(base.protocol, base.metadata)
+
+    def _stampers(self, actions: Sequence[Action]) -> tuple[Stamper, ...]:
+        protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
+        if protocol.writer_features is None:
+            return ()  # They are features that exist by name only.
+        active = has_in_commit_times(protocol, metadata)
+        found = (
+            in_commit_time(self.snapshot, self.store, active=active),
+            row_ids(self.snapshot, protocol, metadata, preserved=self._rows_preserved),
+        )
+        return tuple(stamper for stamper in found if stamper is not None)
+
+    def _footprint(self, actions: Sequence[Action], stampers: Sequence[Stamper]) -> TransactionFootprint:
         metadata = self.snapshot.metadata if self.snapshot is not None else None
         if self.snapshot is not None:
             matcher = file_matcher(
@@ -374,14 +412,15 @@ class Transaction:
             base_metadata=metadata,
             matcher=matcher,
             reuses_files=self._reuses_files,
+            stamped_domains=frozenset().union(*(stamper.domains for stamper in stampers)),
         )
 
-    def _stage(self, actions: list[Action]) -> _Staged:
-        footprint = self._footprint(actions)
-        return _Staged(
+    def _stage(self, actions: Sequence[Action], stampers: tuple[Stamper, ...]) -> StagedCommit:
+        footprint = self._footprint(actions, stampers)
+        return StagedCommit(
             actions=actions,
             examination=WinnerExamination(transaction=footprint),
-            body=encode_checked(actions),
+            stampers=stampers,
             info=lambda version: commit_info(
                 operation=self._operation,
                 parameters=self._parameters,
@@ -395,7 +434,7 @@ class Transaction:
             ),
         )
 
-    def _examine(self, staged: _Staged, winner: WinningCommit) -> Conflict | AlreadyApplied | None:
+    def _examine(self, staged: StagedCommit, winner: WinningCommit) -> Conflict | AlreadyApplied | None:
         found = covering(winner.transactions, self.properties.txn)
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
@@ -407,9 +446,14 @@ class Transaction:
                 resolved = self._resolver.resolve(violation, winner, staged.actions)
             if resolved is None:
                 return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
-            self._check_files(list(resolved))
-            staged.become(self._stage(list(resolved)))
+            self._check_files(resolved)
+            other = self._stage(list(resolved), staged.stampers)
+            staged.become(other)
             settled.add(violation.rule)
+        try:
+            staged.follow(winner)
+        except DeltaError as error:
+            return Conflict(winner=winner.version, rule="unreadable_winner", error=error)
         return None
 
     def _snapshot_after(self, tail: Sequence[CommitData]) -> Snapshot | None:
@@ -429,7 +473,11 @@ class Transaction:
         # Where nobody writes checkpoints the log stays as long as it is.
         return snapshot.version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
 
-    def _metadata_of(self, actions: list[Action]) -> Metadata:
+    def _protocol_of(self, actions: Sequence[Action]) -> Protocol:
+        staged = next((a for a in actions if isinstance(a, Protocol)), None)
+        return staged if staged is not None else self._base().protocol
+
+    def _metadata_of(self, actions: Sequence[Action]) -> Metadata:
         staged = next((a for a in actions if isinstance(a, Metadata)), None)
         return staged if staged is not None else self._base().metadata
 
@@ -437,22 +485,3 @@ class Transaction:
         if self.snapshot is None:
             raise CommitError("The transaction has no snapshot.")
         return self.snapshot
-
-
-@dataclass(slots=True, kw_only=True)
-class _Staged:
-    """What a transaction would commit now; only the first line of its bytes depends on the version."""
-
-    actions: list[Action]
-    examination: WinnerExamination
-    body: bytes
-    info: Callable[[int], CommitInfo]
-
-    def render(self, version: int) -> bytes:
-        return encode_checked([self.info(version)]) + self.body
-
-    def become(self, other: _Staged) -> None:
-        # Appends that were passed over stay so.
-        self.examination = self.examination.go_on_as(other.examination.transaction)
-        self.actions = other.actions
-        self.body, self.info = other.body, other.info

@@ -28,7 +28,7 @@ class WinningCommit:
     metadata: Metadata | None
     protocol: Protocol | None
     transactions: tuple[SetTransaction, ...]
-    domains: frozenset[str]
+    domain_metadata: tuple[DomainMetadata, ...]
 
     @classmethod
     def of(cls, version: int, actions: Sequence[Action]) -> WinningCommit:
@@ -41,8 +41,13 @@ class WinningCommit:
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
             protocol=next((a for a in actions if isinstance(a, Protocol)), None),
             transactions=tuple(a for a in actions if isinstance(a, SetTransaction)),
-            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)),
+            domain_metadata=tuple(a for a in actions if isinstance(a, DomainMetadata)),
         )
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Names of the metadata domains that it sets or removes."""
+        return frozenset(domain.domain for domain in self.domain_metadata)
 
     @property
     def is_blind_append(self) -> bool:

@@ -19,9 +19,9 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import resolve_data_path
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
 from delta_core.transaction.observer import TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
 OPERATION = "MERGE"
@@ -33,7 +33,7 @@ class RowChange:
 
     Attributes:
         removed: files (LIVE_FILE_SCHEMA) that go.
-        added: files that were written.
+        added: files that were written, every one of them by this statement.
         read: files (LIVE_FILE_SCHEMA) whose rows were looked at.
         predicate: what every row satisfies that the outcome rests on.
         definition: protocol and metadata actions.
@@ -63,6 +63,7 @@ def commit_change(
         ConcurrentModificationError: another writer changed what was read.
         CommitStateUnknownError: a commit may name the files.
     """
+    owned = OwnedFiles(store=snapshot.store).with_data(change.added)
     try:
         transaction = Transaction.begin(
             snapshot,
@@ -83,11 +84,11 @@ def commit_change(
         transaction.prepare()
     except DeltaError as error:
         # Nothing was sent to the log yet, so nothing there can name the files.
-        discard_files(snapshot.store, change.added, Rejected(error=error))
+        owned.discard(Rejected(error=error))
         raise
     result = commit_and_checkpoint(transaction)
     if not isinstance(result, Committed):
-        discard_files(snapshot.store, change.added, result)
+        owned.discard(result)
     return raise_for_result(result)
 
 

@@ -13,6 +13,7 @@ RESULT = "delta_core.transaction.commit_result"
 LOOP_TESTS = "tests/unit/transaction/test_committer.py"
 GUARD_TESTS = "tests/unit/transaction/test_stale_writer_guard.py"
 TRANSACTION_TESTS = "tests/unit/transaction/test_transaction.py"
+TIME_TESTS = "tests/unit/transaction/test_in_commit_time.py"
 RULE_TESTS = "tests/unit/transaction/test_conflict_rules.py"
 AMBIGUITY_TESTS = "tests/concurrency/test_ambiguous_writes.py"
 
@@ -107,7 +108,7 @@ MUTANTS = [
     ),
     Mutant(
         name="files of a success go",
-        target="delta_core.transaction.discard:discard_files",
+        target="delta_core.transaction.owned_files:OwnedFiles.discard",
         edits=(("if not may_discard_files(result):", "if False:"),),
         killer=f"{TRANSACTION_TESTS}::TestDiscarding::test_only_definite_failures_delete",
     ),
@@ -167,8 +168,8 @@ MUTANTS = [
     ),
     Mutant(
         name="an append-only table loses rows",
-        target=f"{TRANSACTION}._check_files",
-        edits=(("any(r.data_change for r in removes)", "False"),),
+        target="delta_core.transaction.file_checks:require_consistent_files",
+        edits=(("if before is not None and before.append_only:", "if False:"),),
         killer=f"{TRANSACTION_TESTS}::TestRefusals::test_append_only_table_keeps_its_rows",
     ),
     Mutant(
@@ -254,5 +255,29 @@ MUTANTS = [
         target="delta_core.transaction.serializable_read:verify_serializable",
         edits=(("if violation is not None:", "if False:"),),
         killer="tests/unit/transaction/test_serializable_read.py::test_rows_that_went_are_noticed",
+    ),
+    Mutant(
+        name="the winners' row ids are given again",
+        target="delta_core.transaction.row_ids:RowIds.after",
+        edits=(("max((self.watermark, *theirs))", "self.watermark"),),
+        killer="tests/unit/transaction/test_row_ids.py::test_whoever_comes_second_counts_on",
+    ),
+    Mutant(
+        name="the winners' times are forgotten",
+        target="delta_core.transaction.in_commit_time:InCommitTime.after",
+        edits=(("if self.enables or own is None:", "if True:"),),
+        killer=f"{TIME_TESTS}::test_whoever_comes_second_counts_on_from_the_winners",
+    ),
+    Mutant(
+        name="old metadata brings old provenance back",
+        target="delta_core.transaction.in_commit_time:settled_provenance",
+        edits=(("if configuration == metadata.configuration:", "if True:"),),
+        killer=f"{TIME_TESTS}::test_old_metadata_brings_no_old_answer_back",
+    ),
+    Mutant(
+        name="the enabling commit trusts the time that it read",
+        target="delta_core.transaction.in_commit_time:InCommitTime.stamp",
+        edits=(("if self.enables and version - 1 != self.last_version:", "if False:"),),
+        killer=f"{TIME_TESTS}::test_enabling_after_winners_exceeds_the_last_ones_file",
     ),
 ]

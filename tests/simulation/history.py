@@ -8,6 +8,8 @@ from random import Random
 
 import orjson
 
+from delta_core.actions import Protocol
+from delta_core.actions.json_codec import protocol_to_json
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import EPOCH_MS
 from tests.simulation.store import DAY_SECONDS
@@ -75,6 +77,7 @@ class Plan:
         configuration: table properties.
         exists: False when the workers race to create the table.
         remote: the store is one, so that the library reads side by side.
+        features: writer features of the table, which is of the oldest protocol without any.
     """
 
     seed: str
@@ -84,6 +87,14 @@ class Plan:
     configuration: dict[str, str]
     exists: bool
     remote: bool = False
+    features: frozenset[str] = frozenset()
+
+    @property
+    def protocol(self) -> Protocol:
+        """The table's."""
+        if not self.features:
+            return Protocol(min_reader_version=1, min_writer_version=2)
+        return Protocol(min_reader_version=1, min_writer_version=7, writer_features=self.features)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +228,16 @@ def _upkeep(random: Random) -> list[Job]:
     ]
 
 
+STAMPED = frozenset({"inCommitTimestamp", "rowTracking", "domainMetadata"})
+"""Features whose part of a commit depends on the version that it becomes."""
+
+
+def stamped(plan: Plan) -> Plan:
+    """The same history on a table with these features."""
+    configuration = {**plan.configuration, "delta.enableInCommitTimestamps": "true"}
+    return replace(plan, configuration=configuration, features=STAMPED)
+
+
 SCHEMA_STRING = (
     '{"type":"struct","fields":['
     '{"name":"id","type":"long","nullable":true,"metadata":{}},'
@@ -227,8 +248,11 @@ SCHEMA_STRING = (
 def first_commit(plan: Plan) -> bytes:
     """Version 0: two files in each partition. Made by hand, so that histories begin quickly."""
     lines: list[dict[str, object]] = [
-        {"commitInfo": {"timestamp": EPOCH_MS, "operation": "CREATE TABLE", "txnId": "first"}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "commitInfo": {"timestamp": EPOCH_MS, "operation": "CREATE TABLE", "txnId": "first"}
+            | ({"inCommitTimestamp": EPOCH_MS} if plan.features else {})
+        },
+        {"protocol": protocol_to_json(plan.protocol)},
         {
             "metaData": {
                 "id": "table",
@@ -248,8 +272,17 @@ def first_commit(plan: Plan) -> bytes:
                 "modificationTime": EPOCH_MS,
                 "dataChange": True,
             }
+            | (_numbers(2 * index + number) if plan.features else {})
         }
-        for value in PARTITIONS
+        for index, value in enumerate(PARTITIONS)
         for number in range(2)
     ]
+    if plan.features:
+        watermark = orjson.dumps({"rowIdHighWaterMark": 2 * len(PARTITIONS) - 1}).decode()
+        domain = {"domain": "delta.rowTracking", "configuration": watermark, "removed": False}
+        lines.append({"domainMetadata": domain})
     return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+
+
+def _numbers(row_id: int) -> dict[str, object]:
+    return {"stats": '{"numRecords":1}', "baseRowId": row_id, "defaultRowCommitVersion": 0}

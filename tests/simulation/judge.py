@@ -101,7 +101,37 @@ def judge(plan: Plan, record: Record, ledger: Sequence[Entry]) -> list[str]:
         *_keys(model, plan, record),
         *_observations(model, plan, record),
         *_lost_updates(model, plan, record),
+        *(_commit_times(model) if "inCommitTimestamp" in plan.features else ()),
+        *(_row_ids(model) if "rowTracking" in plan.features else ()),
     ]
+
+
+def _commit_times(model: Model) -> Iterator[str]:
+    """Each commit begins with its time, which is later than the one before."""
+    last = -1
+    for version, actions in enumerate(model.commits):
+        time = actions[0].get("commitInfo", {}).get("inCommitTimestamp")
+        if not isinstance(time, int) or time <= last:
+            yield f"version {version} is of the in-commit time {time}, the one before of {last}"
+        last = time if isinstance(time, int) else last
+
+
+def _row_ids(model: Model) -> Iterator[str]:
+    """Each row has an id of its own, above the watermark before its commit and not above the one after."""
+    watermark = -1
+    for version, actions in enumerate(model.commits):
+        before, top = watermark, watermark
+        for domain in (a["domainMetadata"] for a in actions if "domainMetadata" in a):
+            watermark = json.loads(domain["configuration"])["rowIdHighWaterMark"]
+        for add in (a["add"] for a in actions if "add" in a):
+            first, rows = add.get("baseRowId", -1), json.loads(add["stats"])["numRecords"]
+            if first <= top:
+                yield f"version {version} gives ids from {first} on, and {top} was given before"
+            top = max(top, first + rows - 1)
+            if add.get("defaultRowCommitVersion") != version:
+                yield f"version {version} adds rows of version {add.get('defaultRowCommitVersion')}"
+        if watermark < top or watermark < before:
+            yield f"version {version} has the watermark {watermark} after {before}, and rows up to {top}"
 
 
 def _unique_transactions(model: Model) -> Iterator[str]:

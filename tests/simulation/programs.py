@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pyarrow as pa
 
-from delta_core.actions import AddFile, Metadata, Protocol, SetTransaction
+from delta_core.actions import AddFile, Metadata, SetTransaction
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.errors import DeltaError
@@ -132,8 +133,7 @@ class Program:
             partition_columns=("p",),
             configuration=self.plan.configuration,
         )
-        protocol = Protocol(min_reader_version=1, min_writer_version=2)
-        return transaction.add(protocol, metadata, self._new_file(job)).commit()
+        return transaction.add(self.plan.protocol, metadata, self._new_file(job)).commit()
 
     def _begin(self, job: Job, *, aged: bool) -> tuple[Snapshot, Transaction]:
         known_at_ms = self._clock.now_ms()
@@ -193,6 +193,7 @@ class Program:
             size_bytes=self._files,
             modification_time_ms=self._clock.now_ms(),
             data_change=data_change,
+            stats=json.dumps({"numRecords": self._files % 4}) if self.plan.features else None,
         )
 
     # ------------------------------------------------------------ what became of them

@@ -19,13 +19,15 @@ from delta_core.transaction import conflict_checker
 from delta_core.transaction import transaction as transaction_module
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.committer import Committer
+from delta_core.transaction.staged_commit import StagedCommit
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.simulation.faults import Faults
-from tests.simulation.history import draw_plan
+from tests.simulation.history import draw_plan, stamped
 from tests.simulation.simulation import run_plan
 from tests.simulation.store import SimulatedStore
 from tests.support.soak import SEED
+from tests.support.writable_features import let_write
 
 SEARCHED = 400
 SLEEPY = Faults(held_commit=0.2)
@@ -164,4 +166,13 @@ def test_judge_finds_the_mutant(mutant: Mutant) -> None:
             for number in range(SEARCHED)
         )
         shown = any(mutant.sign in violation for plan in plans for violation in run_plan(plan).violations)
+    assert shown, f"no history of {SEARCHED} shows it"
+
+
+@pytest.mark.parametrize("sign", ["gives ids from", "is of the in-commit time"])
+def test_judge_finds_stamps_that_know_no_winner(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_write(monkeypatch, "rowTracking")
+    monkeypatch.setattr(StagedCommit, "follow", lambda self, winner: None)
+    plans = (stamped(draw_plan(f"{SEED}:{number}")) for number in range(SEARCHED))
+    shown = any(sign in violation for plan in plans for violation in run_plan(plan).violations)
     assert shown, f"no history of {SEARCHED} shows it"

@@ -9,10 +9,13 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation.simulation import Verdict, collect_garbage_rarely, simulate
+from tests.simulation.history import draw_plan, stamped
+from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_plan, simulate
 from tests.support.soak import SEED, rounds
+from tests.support.writable_features import let_write
 
 HISTORIES = rounds(usual=5_000, soak=20_000)
+STAMPED_HISTORIES = rounds(usual=500, soak=20_000)
 
 
 @pytest.mark.slow
@@ -31,3 +34,22 @@ def test_real_core_keeps_its_promises() -> None:
     # A sample in which nothing went wrong would prove nothing.
     expected = {"committed", "already applied", "conflict", "rejected", "unknown", "crashed", "error"}
     assert {name for name, count in outcomes.items() if count >= HISTORIES // 100} == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_times_go_up_and_row_ids_are_unique_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same histories on tables whose commits depend on the version that they become."""
+    let_write(monkeypatch, "rowTracking")
+    collect_garbage_rarely()
+    broken: list[Verdict] = []
+    outcomes: Counter[str] = Counter()
+    for number in range(STAMPED_HISTORIES):
+        verdict = run_plan(stamped(draw_plan(f"{SEED}:{number}")))
+        outcomes.update(verdict.outcomes)
+        if verdict.new_violations:
+            broken.append(verdict)
+    seeds = [verdict.plan.seed for verdict in broken]
+    assert not broken, f"{len(broken)} of {STAMPED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
+    assert outcomes["committed"] > STAMPED_HISTORIES
+    assert outcomes["conflict"] > 0

@@ -24,9 +24,9 @@ from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
 
@@ -139,7 +139,7 @@ def apply_z_order(
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
     transaction.set_metrics(operation_metrics(list(planned.values()), adds))
     outcome = commit_with_events(transaction, progress)
-    discard_files(latest.store, adds, outcome)
+    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
     return ZOrderResult(
         committed=raise_for_result(outcome), metrics=_figures(plan, adds), rows=rows, groups=tuple(results)
     )

@@ -25,9 +25,9 @@ from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.uri import resolve_data_path
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
 
@@ -111,7 +111,7 @@ def apply_compaction(
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
     transaction.set_metrics(operation_metrics(_sizes(plan), adds))
     outcome = commit_with_events(transaction, progress)
-    discard_files(latest.store, adds, outcome)
+    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
     return CompactionResult(
         committed=raise_for_result(outcome),
         metrics=_figures(plan, adds),

@@ -129,7 +129,8 @@ def apply_restore(
         observer=observer,
         clock=clock,
     )
-    transaction.read_predicate(None).reuse_files()
+    # Rows come back with the ids that their files had.
+    transaction.read_predicate(None).reuse_files().preserve_rows(True)
     if current.metadata_changes:
         transaction.add(restored_metadata(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)

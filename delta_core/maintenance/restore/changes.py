@@ -9,6 +9,7 @@ from delta_core.actions import Metadata
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import reader_features, writer_features
+from delta_core.transaction.in_commit_time import settled_provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,11 @@ class TableChanges:
 
 def table_changes(snapshot: Snapshot, target: Snapshot) -> TableChanges:
     """What changes in the definition when `target` comes back in place of `snapshot`."""
+    restored = settled_provenance(snapshot, snapshot.protocol, target.metadata)
     protocols = [reader_features(s.protocol) | writer_features(s.protocol) for s in (snapshot, target)]
     return TableChanges(
         columns=_changes(_columns(snapshot.schema), _columns(target.schema)),
-        properties=_changes(_properties(snapshot.metadata), _properties(target.metadata)),
+        properties=_changes(_properties(snapshot.metadata), _properties(restored)),
         kept_features=tuple(sorted(protocols[0] - protocols[1])),
     )
 

@@ -18,9 +18,9 @@ from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 from tests.concurrency.matrix.footprint import Box, Footprint
 from tests.concurrency.matrix.layouts import PARTITION_FILES, Target
@@ -83,7 +83,7 @@ def commit_row_change(
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=snapshot.clock.now_ms()), *adds)
     result = transaction.commit()
     if not isinstance(result, Committed):
-        discard_files(store, adds, result)
+        OwnedFiles(store=store).with_data(adds).discard(result)
     return raise_for_result(result)
 
 

@@ -117,6 +117,8 @@ def transaction(name: str, level: IsolationLevel) -> TransactionFootprint:
             return replace(ours(add("old"), level=level), reuses_files=True)
         case "app a":
             return ours(add("o"), SetTransaction(app_id="a", version=2), level=level)
+        case "enable row tracking":
+            return ours(replace(METADATA, configuration={"delta.enableRowTracking": "true"}), level=level)
         case _:
             assert name == "domain d"
             return ours(DomainMetadata(domain="d", configuration="x"), level=level)
@@ -209,6 +211,17 @@ EXPECTED: dict[tuple[str, IsolationLevel], dict[str, str]] = {
     ("files of an old version", SNAPSHOT): {**ALWAYS, "start of a vacuum": "vacuum_started"},
     ("app a", WRITE_SERIALIZABLE): {**ALWAYS, "transaction of app a": "same_application"},
     ("domain d", WRITE_SERIALIZABLE): {**ALWAYS, **INERT, "domain d": "same_domain"},
+    ("enable row tracking", WRITE_SERIALIZABLE): {
+        **ALWAYS,
+        **INERT,
+        "blind append p=1": "unnumbered_rows",
+        "blind append p=2": "unnumbered_rows",
+        "reading append p=1": "unnumbered_rows",
+        "append of unknown kind p=1": "unnumbered_rows",
+        "update p=1": "unnumbered_rows",
+        "update p=2": "unnumbered_rows",
+        "compaction p=1": "unnumbered_rows",
+    },
 }
 
 

@@ -23,8 +23,8 @@ from delta_core.transaction.commit_result import (
     may_discard_files,
 )
 from delta_core.transaction.committer import READ_BACK_TRIES
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.observer import CommitPhase
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.provenance import encode_metrics, encode_parameters
 from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
@@ -115,7 +115,7 @@ def test_discarding_counts_what_it_deleted_and_passes_over_what_it_cannot(
         real(path)
 
     monkeypatch.setattr(store.inner, "delete", delete)
-    assert discard_files(store, written, refused) == 2
+    assert OwnedFiles(store=store).with_data(written).discard(refused) == 2
     assert [name for name in ("a b", "c", "d") if store.exists(name)] == ["c"]
 
 

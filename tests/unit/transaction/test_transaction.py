@@ -35,10 +35,10 @@ from delta_core.transaction.commit_result import (
     may_discard_files,
     raise_for_result,
 )
-from delta_core.transaction.discard import discard_files
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import CommitPhase
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 from delta_core.version import VERSION
 from tests.support.faulty_store import FaultyStore, PutFault
@@ -397,18 +397,42 @@ class TestDiscarding:
         store.puts = [PutFault.DROP_REQUEST]
         store.failing_reads = 8
         unknown = transaction.commit()
-        assert discard_files(store, written, unknown) == 0
+        owned = OwnedFiles(store=store).with_data(written)
+        assert owned.discard(unknown) == 0
         assert store.exists("w%1/x")
         store.puts = [PutFault.DENIED]
         rejected = begin(store, clock).add(*written).commit()
-        assert discard_files(store, written, rejected) == 1
+        assert owned.discard(rejected) == 1
         assert not store.exists("w%1/x")
 
     def test_files_outside_the_table_are_left_alone(self, store: FaultyStore, clock: ManualClock) -> None:
         store.puts = [PutFault.DENIED]
         rejected = begin(store, clock).add(add("x")).commit()
-        assert discard_files(store, [add("../../etc/passwd")], rejected) == 0
+        owned = OwnedFiles(store=store).with_data([add("../../etc/passwd")])
+        assert owned.discard(rejected) == 0
         assert store.deleted == []
+
+
+def test_a_file_that_comes_and_goes_at_once_is_refused(store: FaultyStore, clock: ManualClock) -> None:
+    with pytest.raises(CommitError, match="adds and removes"):
+        begin(store, clock).add(add("f0"), RemoveFile(path="f0", deletion_timestamp_ms=1)).prepare()
+
+
+@pytest.mark.parametrize("data_change", [True, False])
+def test_rows_do_not_go_in_the_commit_that_makes_the_table_append_only(
+    store: FaultyStore, clock: ManualClock, data_change: bool
+) -> None:
+    """A rearrangement may, and so may a restore, which brings the property back with the rest."""
+    strict = replace(METADATA, configuration={"delta.appendOnly": "true"})
+    gone = RemoveFile(path="f0", deletion_timestamp_ms=1, data_change=data_change)
+    staged = (strict, gone, add("f1", data_change=data_change))
+    if data_change:
+        with pytest.raises(InvalidTableError, match="becomes append-only"):
+            begin(store, clock).add(*staged).prepare()
+        begin(store, clock).reuse_files().add(*staged).prepare()
+    assert isinstance(begin(store, clock).add(strict, *staged[2:]).commit(), Committed)
+    with pytest.raises(InvalidTableError, match="is append-only"):
+        begin(store, clock).add(replace(gone, data_change=True), METADATA).prepare()
 
 
 def test_staged_commit_info_is_replaced(store: FaultyStore, clock: ManualClock) -> None:

@@ -1,0 +1,94 @@
+"""Row ids that our commits give out: delta-spark counts on from them, and we from its."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.data.parquet_writer import write_data_files
+from delta_core.schema.arrow import from_arrow
+from delta_core.schema.json import schema_to_json
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.local import LocalLogStore
+from delta_core.table import DeltaTable
+from delta_core.transaction.commit_result import raise_for_result
+from delta_core.transaction.row_ids import DOMAIN, watermark_of
+from delta_core.transaction.transaction import Transaction
+from tests.support.repository import ROOT
+from tests.support.writable_features import let_write
+
+pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
+
+ENABLED = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col",
+}
+
+
+def append(store: LocalLogStore, ids: Sequence[int]) -> None:
+    data = pa.table({"id": pa.array(ids, pa.int64())})
+    adds = write_data_files(store, data, schema=from_arrow(data.schema), partition_columns=())
+    transaction = Transaction.begin(Snapshot.load(store), operation="WRITE")
+    raise_for_result(transaction.add(*adds).commit())
+
+
+def ids(root: Path) -> dict[int, tuple[int, int]]:
+    """Each row's id and commit version."""
+    found = DeltaTable(root).to_pyarrow_table(row_ids=True).to_pydict()
+    return {
+        number: (row_id, version)
+        for number, row_id, version in zip(
+            found["id"], found["_row_id"], found["_row_commit_version"], strict=True
+        )
+    }
+
+
+def test_delta_spark_counts_on_from_our_watermark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_write(monkeypatch, "rowTracking")
+    root = tmp_path / "t"
+    store = LocalLogStore(root)
+    schema = from_arrow(pa.schema([("id", pa.int64())]))
+    features = frozenset({"rowTracking", "domainMetadata"})
+    protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)
+    metadata = Metadata(id="tracked", schema_string=schema_to_json(schema), configuration=ENABLED)
+    raise_for_result(Transaction.create(store).add(protocol, metadata).commit())
+    append(store, [1, 2, 3])
+    append(store, [4, 5])
+    assert ids(root) == {1: (0, 1), 2: (1, 1), 3: (2, 1), 4: (3, 2), 5: (4, 2)}
+    answer = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.support.delta_spark_statements",
+            str(root),
+            str(tmp_path / "out.json"),
+            "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id FROM range(100, 104)",
+            "UPDATE {t} SET id = 40 WHERE id = 4",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
+        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
+    assert answer.returncode == 0, answer.stderr[-4000:]
+    between = ids(root)
+    assert between[5] == (4, 2)  # copied by delta-spark, which kept what we gave
+    assert between[40] == (3, 4)
+    found = Snapshot.load(store).domain(DOMAIN)
+    assert found is not None
+    watermark = watermark_of(found)
+    append(store, [200, 201])
+    after = ids(root)
+    assert {number: after[number] for number in between} == between
+    assert after[200] == (watermark + 1, 5)
+    assert len({row_id for row_id, _ in after.values()}) == len(after) == 11
