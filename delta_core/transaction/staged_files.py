@@ -41,7 +41,7 @@ class StagedFiles:
             StorageError: the store does not answer.
         """
         age_ms = self.clock.now_ms() - self.since_ms
-        if 0 <= age_ms <= max(min(self.retention_ms, _DEFAULT_RETENTION_MS), _YOUNG_MS):
+        if age_ms <= max(min(self.retention_ms, _DEFAULT_RETENTION_MS), _YOUNG_MS):
             return None
         for path in self.paths:
             try:

@@ -109,7 +109,7 @@ class StaleWriterGuard:
         this commit are newer than it; those that another commit of this version was read for are older.
 
         No request when the tail was seen ten seconds ago or less. Else one, for the version before as it was
-        seen; when it is not known one listing, and a second request when that does not show it.
+        seen; when it is not known one listing, and two more requests when that does not show it.
 
         Raises:
             StorageError: the store does not answer, or its times do not tell.
@@ -126,21 +126,30 @@ class StaleWriterGuard:
         modified_ms = {commit.version: commit.info.modified_ms for commit in listing.commits}
         if version not in modified_ms:
             raise StorageError(f"The listing does not show version {version}, which was just written.")
-        # A listing may lack a version that is there, on a store where listings lag.
-        if version - 1 in modified_ms or self._is_there(version - 1):
+        # Where listings lag, one may lack a version that is there, and have one that is gone.
+        is_listed = version - 1 in modified_ms and self.store.consistent_listing
+        if is_listed or self._is_there(version - 1):
             return None
         checkpoints = [item for item in listing.checkpoints if item.version >= version]
         later_ms = [time for number, time in modified_ms.items() if number > version]
         later_ms += [part.modified_ms for item in checkpoints for part in item.parts]
-        if any(time < modified_ms[version] for time in later_ms):
+        own_ms = self._written_ms(version)
+        if any(time < own_ms for time in later_ms):
             return self._lost(f"Version {version} was in the log before, and others have built on it.")
-        if any(time == modified_ms[version] for time in later_ms):
+        if any(time == own_ms for time in later_ms):
             raise StorageError(f"What follows version {version} was written at the same time as it.")
         if version and not later_ms and not any(item.version == version - 1 for item in listing.checkpoints):
             if not self.store.consistent_listing:
                 raise StorageError(f"Whether version {version - 1} is still in the log cannot be told.")
             return self._lost(f"Version {version - 1} is no longer in the log.")
         return None
+
+    def _written_ms(self, version: int) -> int:
+        """When this version was written; a listing that lags may have the time of another one."""
+        try:
+            return self.store.head(commit_path(version)).modified_ms
+        except ObjectNotFoundError as error:
+            raise StorageError(f"Version {version}, which was just written, is gone.") from error
 
     def _is_there(self, version: int) -> bool:
         if version < 0:

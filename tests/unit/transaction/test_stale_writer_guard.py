@@ -21,7 +21,7 @@ from delta_core.transaction.commit_result import (
     may_discard_files,
 )
 from delta_core.transaction.observer import CommitPhase
-from tests.support.faulty_store import PutFault
+from tests.support.faulty_store import FaultyStore, PutFault
 from tests.unit.transaction.commit_harness import DAY_MS, Harness, body
 
 
@@ -164,6 +164,22 @@ def test_a_version_that_a_listing_lacks_is_looked_up(
     assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed)
 
 
+def test_a_listing_that_lags_shows_versions_that_are_gone_and_proves_nothing(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in (1, 2, 3):
+        harness.other_commits(version)
+    before = harness.store.list_directory("_delta_log")
+    for version in (0, 1, 2):
+        harness.store.inner.delete(commit_path(version))
+    monkeypatch.setattr(FaultyStore, "consistent_listing", property(lambda _: False))
+    monkeypatch.setattr(harness.store, "list_directory", lambda path, start_after=None: before)
+    result = harness.run(known_ago_ms=HOURS_AGO_MS)
+    assert isinstance(result, Rejected)
+    assert isinstance(result.error, StaleCommitError)
+    assert result.files_referenced
+
+
 def test_a_hint_to_a_later_checkpoint_proves_nothing(harness: Harness) -> None:
     harness.store.inner.put(LAST_CHECKPOINT_PATH, b'{"version":7,"size":1}')
     assert isinstance(harness.run(known_ago_ms=HOURS_AGO_MS), Committed)
@@ -183,7 +199,9 @@ def test_times_that_do_not_tell_leave_it_unknown(harness: Harness, monkeypatch: 
     def at_one_time(path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         return [replace(info, modified_ms=1) for info in listed(path, start_after=start_after)]
 
+    looked_up = harness.store.head
     monkeypatch.setattr(harness.store, "list_directory", at_one_time)
+    monkeypatch.setattr(harness.store, "head", lambda path: replace(looked_up(path), modified_ms=1))
     result = harness.run(known_ago_ms=HOURS_AGO_MS)
     assert isinstance(result, Unknown)
     assert not may_discard_files(result)
