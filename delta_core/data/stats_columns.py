@@ -59,10 +59,16 @@ class SkippingProperties(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsLeaf:
-    """One leaf with statistics: its path in the schema and its type."""
+    """One leaf with statistics.
+
+    Attributes:
+        path: in the schema, or in files where they call columns otherwise.
+        prefix_length: characters that bounds of strings are cut to.
+    """
 
     path: tuple[str, ...]
     data_type: DataType
+    prefix_length: int = STRING_PREFIX_LENGTH
 
     @property
     def has_bounds(self) -> bool:
@@ -84,7 +90,9 @@ def stats_leaves(
     """The leaves that get statistics, in schema order. Arrays and maps are leaves."""
     partitions = {name.casefold() for name in partition_columns}
     data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
-    leaves = list(_leaves(data, ()))
+    # Named by a table property that not everything which has the other two knows of.
+    length = getattr(properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH)
+    leaves = list(_leaves(data, (), length))
     if properties is None:
         return leaves[:32]
     named = properties.data_skipping_stats_columns
@@ -119,20 +127,20 @@ def parse_column_list(text: str) -> list[tuple[str, ...]]:
     return paths
 
 
-def truncate_minimum(value: str) -> str:
-    """A string at most as great as `value`, of at most 32 characters."""
-    return value[:STRING_PREFIX_LENGTH]
+def truncate_minimum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str:
+    """A string at most as great as `value`, of at most so many characters."""
+    return value[:prefix_length]
 
 
-def truncate_maximum(value: str) -> str | None:
+def truncate_maximum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str | None:
     """A string at least as great as every string with this maximum, or None when none is short enough.
 
     A character is appended after the prefix that sorts above the first one cut off, in the order of
     UTF-8 bytes; where the cut-off character is the greatest there is, the prefix grows.
     """
-    if len(value) <= STRING_PREFIX_LENGTH:
+    if len(value) <= prefix_length:
         return value
-    for length in range(STRING_PREFIX_LENGTH, 2 * STRING_PREFIX_LENGTH + 1):
+    for length in range(prefix_length, 2 * prefix_length + 1):
         if length >= len(value):
             return value
         cut = value[length]
@@ -143,7 +151,9 @@ def truncate_maximum(value: str) -> str | None:
     return None
 
 
-def bound_to_json(value: object, data_type: DataType, *, maximum: bool) -> object | None:
+def bound_to_json(
+    value: object, data_type: DataType, *, maximum: bool, prefix_length: int = STRING_PREFIX_LENGTH
+) -> object | None:
     """A minimum or maximum as it goes into the JSON; None when it must be left out.
 
     The result bounds every value that the exact bound does: strings are cut to a prefix, timestamps go
@@ -153,7 +163,8 @@ def bound_to_json(value: object, data_type: DataType, *, maximum: bool) -> objec
         case None:
             return None
         case str():
-            return truncate_maximum(value) if maximum else truncate_minimum(value)
+            cut = truncate_maximum if maximum else truncate_minimum
+            return cut(value, prefix_length)
         case float():
             return value if math.isfinite(value) else None
         case Decimal():
@@ -216,13 +227,13 @@ def _tree(values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
     return tree
 
 
-def _leaves(schema: StructType, prefix: tuple[str, ...]) -> Iterator[StatsLeaf]:
+def _leaves(schema: StructType, prefix: tuple[str, ...], length: int) -> Iterator[StatsLeaf]:
     for field in schema:
         path = (*prefix, field.name)
         if isinstance(field.data_type, StructType):
-            yield from _leaves(field.data_type, path)
+            yield from _leaves(field.data_type, path, length)
         else:
-            yield StatsLeaf(path=path, data_type=field.data_type)
+            yield StatsLeaf(path=path, data_type=field.data_type, prefix_length=length)
 
 
 def _is_below(path: tuple[str, ...], ancestor: tuple[str, ...]) -> bool:

@@ -35,6 +35,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
 from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
+from delta_core.expressions.present_time import with_present
 from delta_core.expressions.refusals import fail, reason, refuse, refuse_named, shown
 from delta_core.expressions.sql_functions import (
     CAST_NAMES,
@@ -96,8 +97,12 @@ def parse_value(text: str, schema: StructType) -> Expression:
     return resolve(parse(text), schema)
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
     """The expression's tree, not yet checked against a schema.
+
+    Args:
+        text: the expression.
+        now: what the present time is (in UTC), where that is allowed.
 
     Raises:
         ExpressionError: see `parse_predicate`.
@@ -119,7 +124,8 @@ def parse(text: str) -> Expression:
                 f"It holds {len([s for s in statements if s is not None])} statements",
                 "Write a single condition, without semicolons",
             )
-        found = _convert(cast(exp.Expression, statements[0]))
+        tree = cast(exp.Expression, statements[0])
+        found = _convert(tree if now is None else with_present(tree, now))
         if levels(found) > MAX_LEVELS:
             raise RecursionError
         return found

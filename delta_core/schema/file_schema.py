@@ -146,9 +146,7 @@ def _physical_type(
             at = f"{path}.element"
             element = _physical_type(data_type.element_type, mapping, ids, at)
             return pa.list_(
-                pa.field(
-                    "element", element, nullable=data_type.contains_null, metadata=_with_id(ids.get(at))
-                )
+                pa.field("element", element, nullable=data_type.contains_null, metadata=_with_id(ids.get(at)))
             )
         case MapType():
             key_at, value_at = f"{path}.key", f"{path}.value"
