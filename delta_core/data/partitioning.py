@@ -39,7 +39,7 @@ class Partition:
 def split_by_partition(
     table: pa.Table, schema: StructType, partition_columns: Sequence[str], *, keep_columns: bool = False
 ) -> Iterator[tuple[Partition, pa.Table]]:
-    """The rows of each partition, in order of first appearance by value.
+    """The rows of each partition, in order of first appearance by value, null last.
 
     One sort of codes and one gather for the whole table; no work per row in Python. Null and the empty
     string are one partition.
@@ -90,7 +90,8 @@ def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.
     """Codes per row and the serialised text per code; values with one text share a code."""
     found = schema.find(name)
     assert found is not None
-    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
+    # Nulls stay out of the dictionaries: Arrow cannot unify those of several chunks with nulls in them.
+    encoded = pc.dictionary_encode(column).unify_dictionaries()
     try:
         values = encoded.chunk(0).dictionary.to_pylist()
     except (ValueError, OverflowError) as error:
@@ -100,8 +101,10 @@ def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.
             fix="Correct these rows, or partition by another column",
         ) from error
     by_text: dict[str | None, int] = {}
-    remap = np.array(
-        [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
-    )
-    indices = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
+    codes = [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
+    if column.null_count:
+        codes.append(by_text.setdefault(None, len(by_text)))
+    remap = np.array(codes)
+    # Where a value is null, -1 finds the last code.
+    indices = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy() for chunk in encoded.chunks])
     return remap[indices], list(by_text)
