@@ -19,6 +19,7 @@ from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
+from delta_core.schema.required import has_required_fields, without_hidden_nulls
 
 
 class PhysicalStep:
@@ -90,6 +91,7 @@ class PhysicalStep:
         """
         rows = batch.columns
         fits = isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema)
+        fits = fits and not any(has_required_fields(field.type) for field in self.file_schema)
         if fits and self._plan.mapping.mode is ColumnMappingMode.NONE and not self.keeps_row_ids:
             return rows
         columns: list[Array] = [
@@ -112,8 +114,10 @@ def _as_chunked(column: Array) -> pa.ChunkedArray:
 
 
 def _renamed(column: pa.ChunkedArray, logical: pa.DataType, target: pa.Field) -> pa.ChunkedArray:
-    column = convert_chunked(column, logical)
-    if column.type == target.type:
-        return column
-    renaming = FileColumn(name=target.name, data_type=logical, target=target.type)
-    return pa.chunked_array([renaming.renamed(chunk) for chunk in column.chunks], type=target.type)
+    chunks = convert_chunked(column, logical).chunks
+    if logical != target.type:
+        renaming = FileColumn(name=target.name, data_type=logical, target=target.type)
+        chunks = [renaming.renamed(chunk) for chunk in chunks]
+    if has_required_fields(target.type):
+        chunks = [without_hidden_nulls(chunk) for chunk in chunks]
+    return pa.chunked_array(chunks, type=target.type)
