@@ -122,4 +122,5 @@ def _nearest(number: float, unit: Decimal) -> float:
     exact = Decimal(repr(number))
     if not exact.is_finite():
         return number
-    return float(exact.quantize(unit, context=_ALL_DIGITS))
+    # Never -0.0, as in Spark.
+    return float(exact.quantize(unit, context=_ALL_DIGITS)) + 0.0

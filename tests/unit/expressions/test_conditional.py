@@ -194,7 +194,7 @@ def test_types(text, kind):
         # Half up by the digits as written, as Spark's round: 2.675 is a little less as a binary number.
         ("round(x, 2)", [0.5, -1.5, 2.68, None, 1e15, 2.5]),
         ("round(x)", [1.0, -2.0, 3.0, None, 1e15, 3.0]),
-        ("round(x, -1)", [0.0, -0.0, 0.0, None, 1e15, 0.0]),
+        ("round(x, -1)", [0.0, 0.0, 0.0, None, 1e15, 0.0]),
         ("round(c, 1)", [Decimal(t) for t in ("1.3", "-1.3", "100000000.0", "0.1", "-0.1", "2.5")]),
         ("round(i, -1)", [0, 0, -10, 20, None, 0]),
         ("round(i, -50)", [0, 0, 0, 0, None, 0]),
@@ -204,13 +204,14 @@ def test_types(text, kind):
     ],
 )
 def test_rounding(text, expected):
-    assert values_of(text) == expected
+    # As texts, since -0.0 equals 0.0. What Spark 4.2 gives.
+    assert list(map(str, values_of(text))) == list(map(str, expected))
 
 
 def test_rounding_leaves_nan_and_infinity():
     found = values_of("round(y, 1)")
     assert math.isnan(found[0])
-    assert found[1:] == [1.0, float("inf"), None, -0.0, 3.0]
+    assert str(found[1:]) == "[1.0, inf, None, 0.0, 3.0]"
 
 
 @pytest.mark.parametrize(
