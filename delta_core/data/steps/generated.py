@@ -14,6 +14,7 @@ from delta_core.data.row_batch import RowBatch
 from delta_core.data.steps.step import with_column
 from delta_core.data.write_plan import GeneratedColumn, WritePlan
 from delta_core.errors import ExpressionError
+from delta_core.expressions.arithmetic import cast_value
 from delta_core.expressions.ast import Cast, Column, Comparison, ComparisonOperator, Expression
 from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import evaluate
@@ -59,9 +60,8 @@ class GeneratedStep:
         for name, expression in self._expressions.items():
             field, is_partition = self._fields[name], name in self._partitions
             if name in batch.absent:
-                values = evaluate(expression, columns)
-                if values.type != (target := type_to_arrow(field.data_type)):
-                    values = values.cast(target)
+                # Arithmetic on decimals gives wider ones than its type says.
+                values = cast_value(evaluate(expression, columns), type_to_arrow(field.data_type))
                 columns = with_column(columns, field, values, is_partition=is_partition)
                 continue
             given = Comparison(ComparisonOperator.EQ_NULL_SAFE, Column((name,)), expression)

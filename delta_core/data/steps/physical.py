@@ -64,6 +64,12 @@ class PhysicalStep:
             materialise_partition_columns=plan.materialise_partition_columns,
         )
 
+        self._may_fit = (
+            plan.mapping.mode is ColumnMappingMode.NONE
+            and not self.keeps_row_ids
+            and not any(has_required_fields(field.type) for field in self.file_schema)
+        )
+
     @property
     def columns_needed(self) -> frozenset[str]:
         """The columns that files hold."""
@@ -90,9 +96,7 @@ class PhysicalStep:
             batch: rows with the columns of `columns_needed`, in the Arrow types of the schema.
         """
         rows = batch.columns
-        fits = isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema)
-        fits = fits and not any(has_required_fields(field.type) for field in self.file_schema)
-        if fits and self._plan.mapping.mode is ColumnMappingMode.NONE and not self.keeps_row_ids:
+        if self._may_fit and isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema):
             return rows
         columns: list[Array] = [
             _renamed(_as_chunked(rows.column(logical.name)), logical.type, target)

@@ -362,6 +362,23 @@ def test_expressions_that_cannot_generate(tmp_path, text, cause):
     assert cause in str(caught.value)
 
 
+def test_decimals_fit_the_generated_column_or_fail(tmp_path):
+    table = PlannedTable(
+        tmp_path,
+        column("a", "decimal(20,2)"),
+        generated("b", "decimal(38,4)", "a * a"),
+        generated("c", "decimal(5,1)", "a"),
+        generated("n", "long", "NULL"),
+        features=GENERATED,
+    )
+    table.write(pa.table({"a": pa.array([Decimal("1.25")], pa.decimal128(20, 2))}))
+    assert table.rows()[0] == {"a": Decimal("1.25"), "b": Decimal("1.5625"), "c": Decimal("1.3"), "n": None}
+    for text in ("99999.00", "9" * 18 + ".00"):
+        with pytest.raises(ExpressionError):
+            table.write(pa.table({"a": pa.array([Decimal(text)], pa.decimal128(20, 2))}))
+    assert len(table.files()) == 1
+
+
 def test_no_expression_gives_a_variant(tmp_path):
     table = PlannedTable(tmp_path, column("a", "variant"), generated("g", "variant", "a"), features=GENERATED)
     with pytest.raises(InvalidTableError, match="g cannot be written"):
