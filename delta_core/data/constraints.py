@@ -113,7 +113,7 @@ class ConstraintChecker:
         if violations:
             raise null_violation_error(violations, data)
         for constraint in self._constraints:
-            _check_one(constraint, data)
+            require(constraint.label, constraint.expression, data)
 
     def checked(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same batches, each checked before it is handed on."""
@@ -123,6 +123,23 @@ class ConstraintChecker:
         for batch in reader:
             self.check(batch)
             yield batch
+
+
+def require(label: str, condition: Expression, data: pa.Table | pa.RecordBatch) -> None:
+    """Check that a condition is true for every row.
+
+    Args:
+        label: what is violated otherwise, for the message.
+        condition: resolved against the table's schema.
+        data: the rows.
+
+    Raises:
+        ConstraintViolationError: it is false or null for some; says how many, and shows one.
+        ExpressionError: it cannot be evaluated.
+    """
+    satisfied = matches(condition, data)
+    if not pc.all(satisfied, min_count=0).as_py():
+        raise violation_error(label, data, satisfied)
 
 
 def violation_error(
@@ -144,12 +161,6 @@ def violation_error(
         cause=f"It is not true for example for row {position}: {row}",
         fix="Correct or drop these rows, or change the constraint",
     )
-
-
-def _check_one(constraint: Constraint, data: pa.Table | pa.RecordBatch) -> None:
-    satisfied = matches(constraint.expression, data)
-    if not pc.all(satisfied, min_count=0).as_py():
-        raise violation_error(constraint.label, data, satisfied)
 
 
 def _invariants(schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:

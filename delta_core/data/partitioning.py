@@ -25,15 +25,21 @@ class Partition:
         """The Hive-style directory; empty for an unpartitioned table."""
         return "/".join(hive_directory(name, text) for name, text in self.values)
 
+    def renamed(self, names: Sequence[str]) -> Partition:
+        """The same values under other names, in the same order."""
+        return Partition(
+            values=tuple((name, text) for name, (_, text) in zip(names, self.values, strict=True))
+        )
+
     def as_dict(self) -> dict[str, str | None]:
         """For `AddFile.partition_values`."""
         return dict(self.values)
 
 
 def split_by_partition(
-    table: pa.Table, schema: StructType, partition_columns: Sequence[str]
+    table: pa.Table, schema: StructType, partition_columns: Sequence[str], *, keep_columns: bool = False
 ) -> Iterator[tuple[Partition, pa.Table]]:
-    """The rows of each partition, without the partition columns, in order of first appearance by value.
+    """The rows of each partition, in order of first appearance by value, null last.
 
     One sort of codes and one gather for the whole table; no work per row in Python. Null and the empty
     string are one partition.
@@ -42,8 +48,10 @@ def split_by_partition(
         table: rows conformed to `schema`.
         schema: the table's schema.
         partition_columns: names as in `schema`; empty gives one group.
+        keep_columns: leave the partition columns among the rows' columns; otherwise they are left out.
     """
-    rest = table.drop_columns(list(partition_columns)) if partition_columns else table
+    dropped = [] if keep_columns else list(partition_columns)
+    rest = table.drop_columns(dropped) if dropped else table
     if not partition_columns:
         yield Partition(), rest
         return
@@ -82,7 +90,8 @@ def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.
     """Codes per row and the serialised text per code; values with one text share a code."""
     found = schema.find(name)
     assert found is not None
-    encoded = pc.dictionary_encode(column, null_encoding="encode").unify_dictionaries()
+    # Nulls stay out of the dictionaries: Arrow cannot unify those of several chunks with nulls in them.
+    encoded = pc.dictionary_encode(column).unify_dictionaries()
     try:
         values = encoded.chunk(0).dictionary.to_pylist()
     except (ValueError, OverflowError) as error:
@@ -92,8 +101,10 @@ def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.
             fix="Correct these rows, or partition by another column",
         ) from error
     by_text: dict[str | None, int] = {}
-    remap = np.array(
-        [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
-    )
-    indices = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
+    codes = [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
+    if column.null_count:
+        codes.append(by_text.setdefault(None, len(by_text)))
+    remap = np.array(codes)
+    # Where a value is null, -1 finds the last code.
+    indices = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy() for chunk in encoded.chunks])
     return remap[indices], list(by_text)

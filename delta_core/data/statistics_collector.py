@@ -20,6 +20,7 @@ from delta_core.scan.footer_statistics import footer_leaf, footer_positions
 from delta_core.schema.types import (
     DOUBLE,
     FLOAT,
+    VARIANT,
     VOID,
     ArrayType,
     MapType,
@@ -90,8 +91,8 @@ class StatisticsAccumulator:
             path = leaf.path
             if path in self._has_nan | self._unbounded or path not in self._minimums:
                 continue
-            _put(minimums, path, bound_to_json(self._minimums[path], leaf.data_type, maximum=False))
-            _put(maximums, path, bound_to_json(self._maximums[path], leaf.data_type, maximum=True))
+            _put(minimums, path, _bound(self._minimums[path], leaf, maximum=False))
+            _put(maximums, path, _bound(self._maximums[path], leaf, maximum=True))
         return stats_json(
             num_records=self._num_records,
             minimums=minimums,
@@ -137,7 +138,7 @@ def statistics_from_footer(
 
     A bound or null count that a row group lacks is left out, and so is any that cannot be trusted:
     NaN, and floating-point bounds of writers that hide NaN; INT96 timestamps; cut-off string bounds;
-    null counts of arrays and maps (Parquet counts elements).
+    null counts of arrays and maps (Parquet counts elements) and of variants.
 
     Args:
         metadata: the footer, as `pyarrow.parquet.read_metadata` gives it.
@@ -152,7 +153,8 @@ def statistics_from_footer(
     nan_free: list[tuple[str, ...]] = []
     positions = footer_positions(metadata)
     for leaf in stats_leaves(schema, properties, partition_columns=partition_columns):
-        if leaf.data_type == VOID or isinstance(leaf.data_type, ArrayType | MapType):
+        # Arrays, maps and variants are leaves here and several columns there.
+        if leaf.data_type in (VOID, VARIANT) or isinstance(leaf.data_type, ArrayType | MapType):
             continue
         position = positions.get(".".join(leaf.path).casefold())
         if position is None:
@@ -171,17 +173,9 @@ def statistics_from_footer(
             continue
         filled = [group for group in groups if not group.all_null]
         if filled and all(group.minimum is not None for group in filled):
-            _put(
-                minimums,
-                leaf.path,
-                bound_to_json(min(g.minimum for g in filled), leaf.data_type, maximum=False),
-            )
+            _put(minimums, leaf.path, _bound(min(g.minimum for g in filled), leaf, maximum=False))
         if filled and all(group.maximum is not None for group in filled):
-            _put(
-                maximums,
-                leaf.path,
-                bound_to_json(max(g.maximum for g in filled), leaf.data_type, maximum=True),
-            )
+            _put(maximums, leaf.path, _bound(max(g.maximum for g in filled), leaf, maximum=True))
             if leaf.data_type in _FLOATING:
                 nan_free.append(leaf.path)
     return stats_json(
@@ -192,6 +186,10 @@ def statistics_from_footer(
         nan_free=nan_free,
         tight_bounds=tight_bounds,
     )
+
+
+def _bound(value: object, leaf: StatsLeaf, *, maximum: bool) -> object | None:
+    return bound_to_json(value, leaf.data_type, maximum=maximum, prefix_length=leaf.prefix_length)
 
 
 def _put(target: dict[tuple[str, ...], object], path: tuple[str, ...], value: object | None) -> None:

@@ -15,6 +15,7 @@ import orjson
 
 from delta_core.schema.types import TIMESTAMP, DataType
 from delta_core.table_features.stats_leaves import (
+    STRING_PREFIX_LENGTH,
     SkippingProperties,
     StatsLeaf,
     has_bounds,
@@ -35,27 +36,25 @@ __all__ = [
     "truncate_minimum",
 ]
 
-STRING_PREFIX_LENGTH = 32
-
 _ASCII_TIE_BREAKER = "\x7f"
 _TIE_BREAKER = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def truncate_minimum(value: str) -> str:
-    """A string at most as great as `value`, of at most 32 characters."""
-    return value[:STRING_PREFIX_LENGTH]
+def truncate_minimum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str:
+    """A string at most as great as `value`, of at most so many characters."""
+    return value[:prefix_length]
 
 
-def truncate_maximum(value: str) -> str | None:
+def truncate_maximum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str | None:
     """A string at least as great as every string with this maximum, or None when none is short enough.
 
     A character is appended after the prefix that sorts above the first one cut off, in the order of
     UTF-8 bytes; where the cut-off character is the greatest there is, the prefix grows.
     """
-    if len(value) <= STRING_PREFIX_LENGTH:
+    if len(value) <= prefix_length:
         return value
-    for length in range(STRING_PREFIX_LENGTH, 2 * STRING_PREFIX_LENGTH + 1):
+    for length in range(prefix_length, 2 * prefix_length + 1):
         if length >= len(value):
             return value
         cut = value[length]
@@ -66,7 +65,9 @@ def truncate_maximum(value: str) -> str | None:
     return None
 
 
-def bound_to_json(value: object, data_type: DataType, *, maximum: bool) -> object | None:
+def bound_to_json(
+    value: object, data_type: DataType, *, maximum: bool, prefix_length: int = STRING_PREFIX_LENGTH
+) -> object | None:
     """A minimum or maximum as it goes into the JSON; None when it must be left out.
 
     The result bounds every value that the exact bound does: strings are cut to a prefix, timestamps go
@@ -76,7 +77,8 @@ def bound_to_json(value: object, data_type: DataType, *, maximum: bool) -> objec
         case None:
             return None
         case str():
-            return truncate_maximum(value) if maximum else truncate_minimum(value)
+            cut = truncate_maximum if maximum else truncate_minimum
+            return cut(value, prefix_length)
         case float():
             return value if math.isfinite(value) else None
         case Decimal():

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.data.compression import Compression, choose_compression
+from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
@@ -84,7 +85,7 @@ class GroupCommit:
         max_appends: int = 1000,
         max_bytes: int = 256 << 20,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-        compression: Compression = "snappy",
+        compression: Compression | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Open the table, which must exist.
@@ -97,7 +98,7 @@ class GroupCommit:
             max_bytes: of rows in memory that wait; `append` waits while there are more, but not when an
                 append's own callback makes it.
             commit_properties: provenance and limits of each commit; keys belong to the appends.
-            compression: of the data files.
+            compression: of the data files; None takes the table's.
             clock: where time comes from.
 
         Raises:
@@ -117,7 +118,7 @@ class GroupCommit:
         self._snapshot.require_writable()
         self._max_appends, self._max_bytes = max_appends, max_bytes
         self._properties = commit_properties
-        self._compression: Compression = compression
+        self._compression = compression
         self._clock = clock
         self._changed = threading.Condition()
         self._waiting: list[_Append] = []
@@ -358,7 +359,7 @@ class GroupCommit:
             partition_columns=tuple(snapshot.partition_columns),
             properties=snapshot.properties,
             target_file_size_bytes=snapshot.properties.target_file_size_bytes,
-            compression=self._compression,
+            compression=choose_compression(self._compression, snapshot.properties),
             clock=self._clock,
         )
 

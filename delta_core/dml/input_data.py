@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from delta_core.data.constraints import ConstraintChecker
-from delta_core.dml.replace_where import check_rows_match
+from delta_core.data.row_pipeline import RowPipeline
+from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
-from delta_core.schema.arrow import to_arrow
-from delta_core.schema.enforcement import conform
 from delta_core.schema.types import StructType
 
 ArrowData: TypeAlias = Any
@@ -58,24 +56,5 @@ def checked_rows(
         SchemaMismatchError: a value cannot be converted without loss.
         ConstraintViolationError: a row breaks a constraint or the predicate.
     """
-    constraints = ConstraintChecker(schema=schema, configuration=configuration)
-    if isinstance(rows, pa.Table):
-        table = conform(schema, rows, partition_columns=partition_columns)
-        _check(table, constraints, predicate)
-        return table
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in rows:
-            fitted = conform(schema, batch, partition_columns=partition_columns)
-            _check(fitted, constraints, predicate)
-            yield fitted
-
-    return pa.RecordBatchReader.from_batches(to_arrow(schema), batches())
-
-
-def _check(
-    data: pa.Table | pa.RecordBatch, constraints: ConstraintChecker, predicate: Expression | None
-) -> None:
-    constraints.check(data)
-    if predicate is not None:
-        check_rows_match(data, predicate)
+    plan = WritePlan.plain(schema, partition_columns=partition_columns, configuration=configuration)
+    return RowPipeline(plan, now_us=0, predicate=predicate).stream(rows)

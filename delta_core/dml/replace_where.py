@@ -14,13 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import AddFile
-from delta_core.data.constraints import violation_error
 from delta_core.data.parquet_reader import read_file
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.evaluate import evaluate
-from delta_core.expressions.render import to_spark_sql
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import to_arrow
@@ -44,17 +42,6 @@ class ReplacementPlan:
     rewritten: tuple[AddFile, ...]
     read_paths: tuple[str, ...]
     kept_rows: int
-
-
-def check_rows_match(data: pa.Table | pa.RecordBatch, predicate: Expression) -> None:
-    """Check that every row to be written satisfies the replaceWhere predicate.
-
-    Raises:
-        ConstraintViolationError: rows for which the predicate is false or null; shows one.
-    """
-    matches = pc.fill_null(evaluate(predicate, data), False)
-    if not pc.all(matches, min_count=0).as_py():
-        raise violation_error(f"the replaceWhere predicate {to_spark_sql(predicate)}", data, matches)
 
 
 def plan_replacement(

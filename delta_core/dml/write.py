@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 
 from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.data.compression import Compression, choose_compression
+from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows, checked_rows
 from delta_core.dml.table_change import TableDefinition, plan_table_change
@@ -78,7 +79,7 @@ def write_deltalake(
     description: str | None = None,
     target_file_size: int | None = None,
     max_rows_per_file: int | None = None,
-    compression: Compression = "snappy",
+    compression: Compression | None = None,
     txn: IdempotencyKey | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -105,7 +106,7 @@ def write_deltalake(
         description: of a new table.
         target_file_size: bytes at which a data file is closed; the table's target when None.
         max_rows_per_file: rows at which a data file is closed.
-        compression: of the data files.
+        compression: of the data files; None takes the table's (`delta.parquet.compression.codec`).
         txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. A key whose
             application has this version or a later one in the table is already applied.
         observer: sees the phases of the commit.
@@ -201,7 +202,7 @@ def _write_files(
     predicate: str | None,
     target_file_size: int | None,
     max_rows_per_file: int | None,
-    compression: Compression,
+    compression: Compression | None,
     clock: Clock,
 ) -> list[AddFile]:
     change = plan_table_change(
@@ -221,7 +222,7 @@ def _write_files(
         properties=change.properties,
         target_file_size_bytes=target_file_size or change.properties.target_file_size_bytes,
         max_rows_per_file=max_rows_per_file,
-        compression=compression,
+        compression=choose_compression(compression, change.properties),
         clock=clock,
     )
 

@@ -26,6 +26,7 @@ from delta_core.expressions.ast import (
     Not,
     Or,
 )
+from delta_core.expressions.conditional import GREATEST, LEAST, evaluate_case, evaluate_extreme
 from delta_core.expressions.functions import FUNCTIONS, as_string
 from delta_core.expressions.literals import literal_scalar
 from delta_core.schema.arrow import type_to_arrow
@@ -131,6 +132,8 @@ def _evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> Operan
             return arithmetic(
                 expression.operator, _evaluate(expression.left, data), _evaluate(expression.right, data)
             )
+        case Call("case"):
+            return evaluate_case(expression, data, evaluate)
         case Call(name, arguments):
             return _call(name, [_evaluate(argument, data) for argument in arguments])
 
@@ -181,6 +184,8 @@ def _call(name: str, arguments: list[Operand]) -> Operand:
     if name == "coalesce":
         target = next((a.type for a in arguments if not pa.types.is_null(a.type)), pa.null())
         return pc.coalesce(*(convert(argument, target) for argument in arguments))
+    if name in (GREATEST, LEAST):
+        return evaluate_extreme(name, arguments)
     function = FUNCTIONS.get(name)
     if function is None:
         raise ExpressionError(

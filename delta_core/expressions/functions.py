@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.expressions import datetime_functions as times
+from delta_core.expressions import rounding
+from delta_core.expressions.ast import Expression
 from delta_core.expressions.literals import DATETIMES, FLOATING, is_numeric
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import (
@@ -27,7 +29,9 @@ from delta_core.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
+    MapType,
 )
 
 Operand = Any
@@ -46,6 +50,7 @@ class Function:
         result: the type of the result, from the arguments' types.
         run: the result, from evaluated arguments.
         constants: positions of arguments that must be constants.
+        result_of_constants: the type of the result where constants decide on it, instead of `result`.
         choices: whether a constant string is one that the function knows, and what those are.
     """
 
@@ -55,6 +60,7 @@ class Function:
     result: Callable[[Sequence[DataType]], DataType]
     run: Callable[[Sequence[Operand]], Operand]
     constants: frozenset[int] = frozenset()
+    result_of_constants: Callable[[Sequence[DataType], Sequence[Expression]], DataType] | None = None
     choices: tuple[Callable[[str], bool], str] | None = None
 
 
@@ -233,6 +239,21 @@ def _is_nan(arguments: Sequence[Operand]) -> Operand:
     return pc.fill_null(pc.is_nan(value), False)
 
 
+def _size(arguments: Sequence[Operand]) -> Operand:
+    value = arguments[0]
+    if pa.types.is_null(value.type):
+        return pc.cast(value, pa.int32())
+    if not pa.types.is_map(value.type):
+        return pc.cast(pc.list_value_length(value), pa.int32())
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(len(value.as_py()) if value.is_valid else None, pa.int32())
+    sizes = [
+        pc.if_else(pc.is_null(chunk), _null(INTEGER), pc.pairwise_diff(chunk.offsets[: len(chunk) + 1])[1:])
+        for chunk in (value.chunks if isinstance(value, pa.ChunkedArray) else [value])
+    ]
+    return pa.chunked_array(sizes, pa.int32())
+
+
 def _trim(value: Operand) -> Operand:
     return pc.utf8_trim(value, " ")
 
@@ -283,6 +304,32 @@ FUNCTIONS: dict[str, Function] = {
         result=lambda types: types[0],
         run=lambda arguments: pc.abs_checked(arguments[0]),
     ),
+    "round": Function(
+        min_arguments=1,
+        max_arguments=2,
+        accepts=(_NUMBER, _INT),
+        result=lambda types: types[0],
+        result_of_constants=rounding.round_type,
+        run=rounding.round_half_up,
+        constants=frozenset({1}),
+    ),
+    **{
+        name: Function(
+            min_arguments=1,
+            max_arguments=1,
+            accepts=(_NUMBER,),
+            result=lambda types: rounding.whole_type(types[0]),
+            run=run,
+        )
+        for name, run in (("floor", rounding.floor), ("ceil", rounding.ceil))
+    },
+    "size": Function(
+        min_arguments=1,
+        max_arguments=1,
+        accepts=(("an array or map", lambda t: isinstance(t, ArrayType | MapType) or t == VOID),),
+        result=lambda _: INTEGER,
+        run=_size,
+    ),
     "isnan": Function(
         min_arguments=1, max_arguments=1, accepts=(_FLOAT,), result=lambda _: BOOLEAN, run=_is_nan
     ),
@@ -304,4 +351,5 @@ FUNCTIONS: dict[str, Function] = {
     "datediff": _dated(times.days_between, INTEGER, _DATE_OR_TIME, _DATE_OR_TIME),
     "last_day": _dated(times.last_day, DATE, _DATE_OR_TIME),
 }
-"""By lower-case name. `coalesce` is typed and evaluated with the operators, since it unifies types."""
+"""By lower-case name. `coalesce`, `case`, `greatest` and `least` are typed and evaluated with the operators,
+since they unify types."""

@@ -35,6 +35,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
 from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
+from delta_core.expressions.present_time import with_present
 from delta_core.expressions.refusals import fail, reason, refuse, refuse_named, shown
 from delta_core.expressions.sql_functions import (
     CAST_NAMES,
@@ -71,7 +72,12 @@ _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Mod: ArithmeticOperator.MODULO,
 }
 # Other functions come by their name; these have a syntax of their own.
-_CALLS: dict[type[exp.Expression], str] = {exp.Trim: "trim", exp.Substring: "substring"}
+_CALLS: dict[type[exp.Expression], str] = {
+    exp.Trim: "trim",
+    exp.Substring: "substring",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+}
 # Marks that sqlglot leaves on nodes and that carry no meaning here.
 _HARMLESS = frozenset({"safe", "coalesce", "typed", "_type", "quoted"})
 
@@ -96,8 +102,12 @@ def parse_value(text: str, schema: StructType) -> Expression:
     return resolve(parse(text), schema)
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
     """The expression's tree, not yet checked against a schema.
+
+    Args:
+        text: the expression.
+        now: what the present time is (in UTC), where that is allowed.
 
     Raises:
         ExpressionError: see `parse_predicate`.
@@ -119,7 +129,8 @@ def parse(text: str) -> Expression:
                 f"It holds {len([s for s in statements if s is not None])} statements",
                 "Write a single condition, without semicolons",
             )
-        found = _convert(cast(exp.Expression, statements[0]))
+        tree = cast(exp.Expression, statements[0])
+        found = _convert(tree if now is None else with_present(tree, now))
         if levels(found) > MAX_LEVELS:
             raise RecursionError
         return found
@@ -347,9 +358,34 @@ def _anonymous(node: exp.Expression) -> Expression:
             return Comparison(ComparisonOperator.EQ_NULL_SAFE, left, right)
         case "date_part", (Literal(str() as part), operand):
             return _part_of(part, operand)
+        case "nullif", (left, right):
+            return Call("case", (Comparison(ComparisonOperator.EQ, left, right), Literal(None), left))
+        case "nvl2", (operand, present, absent):
+            return Call("case", (IsNull(operand), absent, present))
         case _, (operand,) if name in CAST_NAMES:
             return Cast(operand, CAST_NAMES[name])
     return Call(FUNCTION_ALIASES.get(name, name), arguments)
+
+
+def _case(node: exp.Expression) -> Expression:
+    _only(node, "this", "ifs", "default")
+    subject = node.this and _convert(node.this)
+    arguments: list[Expression] = []
+    for branch in node.args["ifs"]:
+        condition = _convert(branch.this)
+        if subject is not None:
+            condition = Comparison(ComparisonOperator.EQ, subject, condition)
+        arguments += (condition, _convert(branch.args["true"]))
+    default = node.args.get("default")
+    return Call("case", (*arguments, Literal(None) if default is None else _convert(default)))
+
+
+def _if(node: exp.Expression) -> Expression:
+    _only(node, "this", "true", "false")
+    otherwise = node.args.get("false")
+    if otherwise is None:
+        refuse(node)
+    return Call("case", (_convert(node.this), _convert(node.args["true"]), _convert(otherwise)))
 
 
 def _extract(node: exp.Expression) -> Expression:
@@ -440,6 +476,8 @@ _CONVERTERS: dict[type[exp.Expression], Callable[[Any], Expression]] = {
     exp.ILike: _like,
     exp.Add: _sum,
     exp.Sub: _sum,
+    exp.Case: _case,
+    exp.If: _if,
     exp.Extract: _extract,
     exp.Escape: _escape,
     exp.Cast: _cast,

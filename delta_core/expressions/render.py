@@ -76,6 +76,12 @@ def to_spark_sql(expression: Expression) -> str:
             return f"({to_spark_sql(operand)} LIKE {quote_string(pattern)})"
         case Cast(operand, data_type):
             return f"CAST({to_spark_sql(operand)} AS {spark_type(data_type)})"
+        case Call("case", (*pairs, otherwise)):
+            whens = " ".join(
+                f"WHEN {to_spark_sql(condition)} THEN {to_spark_sql(value)}"
+                for condition, value in zip(pairs[::2], pairs[1::2], strict=True)
+            )
+            return f"CASE {whens} ELSE {to_spark_sql(otherwise)} END"
         case Call(name, arguments):
             return f"{name}({', '.join(to_spark_sql(argument) for argument in arguments)})"
 

@@ -13,6 +13,8 @@ FUNCTION_ALIASES = {
     "len": "length",
     "lcase": "lower",
     "ucase": "upper",
+    "ceiling": "ceil",
+    "cardinality": "size",
     "dayofmonth": "day",
     "dateadd": "date_add",
     "date_diff": "datediff",
@@ -38,7 +40,10 @@ extracted, they have fractions."""
 
 # Their arguments have a syntax of their own: TRIM(BOTH ' ' FROM s), SUBSTRING(s FROM 1 FOR 3).
 _PARSED = frozenset({"trim", "substring"})
-_PLAIN = ({*FUNCTIONS, *FUNCTION_ALIASES, "equal_null", "date_part"} - _PARSED) | {"dateadd", "datediff"}
+_PLAIN = (
+    {*FUNCTIONS, *FUNCTION_ALIASES, "equal_null", "date_part", "greatest", "least", "nvl2", "nullif"}
+    - _PARSED
+) | {"dateadd", "datediff"}
 
 
 class PlainCalls(Spark):

@@ -25,6 +25,7 @@ from delta_core.expressions.ast import (
     Not,
     Or,
 )
+from delta_core.expressions.conditional import CASE, GREATEST, LEAST, resolve_case, resolve_extreme
 from delta_core.expressions.functions import FUNCTIONS
 from delta_core.expressions.literals import (
     DATETIMES,
@@ -308,11 +309,16 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
     resolved = [_resolve(argument, schema) for argument in expression.arguments]
     if name == "coalesce":
         return _resolve_coalesce(expression, resolved)
+    if name == CASE:
+        conditions = [_boolean(condition, schema) for condition in expression.arguments[:-1:2]]
+        return resolve_case(expression, conditions, [*resolved[1::2], resolved[-1]])
+    if name in (GREATEST, LEAST):
+        return resolve_extreme(expression, resolved)
     function = FUNCTIONS.get(name)
     if function is None:
         _fail(
             f"The function {expression.name} is not known",
-            f"Known are coalesce, {', '.join(sorted(FUNCTIONS))}",
+            f"Known are coalesce, greatest, least, {', '.join(sorted(FUNCTIONS))}",
             "Use one of these, or compute the column before writing; docs/predicates.md says what they take",
         )
     count = len(resolved)
@@ -346,7 +352,10 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
                 "Use one of these",
             )
     types = [data_type for _, data_type in resolved]
-    return Call(name, tuple(argument for argument, _ in resolved)), function.result(types)
+    arguments = tuple(argument for argument, _ in resolved)
+    if function.result_of_constants is not None:
+        return Call(name, arguments), function.result_of_constants(types, arguments)
+    return Call(name, arguments), function.result(types)
 
 
 def _resolve_coalesce(

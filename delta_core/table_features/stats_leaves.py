@@ -28,6 +28,9 @@ from delta_core.schema.types import (
     StructType,
 )
 
+STRING_PREFIX_LENGTH = 32
+"""Characters that bounds of strings are cut to, where the table does not say."""
+
 _BOUNDED = frozenset({STRING, LONG, INTEGER, SHORT, BYTE, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ})
 _NAME_PART = re.compile(r"\s*+(?:`((?:[^`]|``)*+)`|([^`.,]++))\s*+(?=[.,]|$)")
 _SKIPPED = re.compile(r"`+|[.,]|[^`.,]+")
@@ -49,10 +52,16 @@ class SkippingProperties(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsLeaf:
-    """One leaf with statistics: its path in the schema and its type."""
+    """One leaf with statistics.
+
+    Attributes:
+        path: in the schema, or in files where they call columns otherwise.
+        prefix_length: characters that bounds of strings are cut to.
+    """
 
     path: tuple[str, ...]
     data_type: DataType
+    prefix_length: int = STRING_PREFIX_LENGTH
 
     @property
     def has_bounds(self) -> bool:
@@ -74,7 +83,9 @@ def stats_leaves(
     """The leaves that get statistics, in schema order. Arrays and maps are leaves."""
     partitions = {name.casefold() for name in partition_columns}
     data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
-    leaves = list(_leaves(data, ()))
+    # Named by a table property that not everything which has the other two knows of.
+    length = getattr(properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH)
+    leaves = list(_leaves(data, (), length))
     if properties is None:
         return leaves[:32]
     named = properties.data_skipping_stats_columns
@@ -109,13 +120,13 @@ def parse_column_list(text: str) -> list[tuple[str, ...]]:
     return paths
 
 
-def _leaves(schema: StructType, prefix: tuple[str, ...]) -> Iterator[StatsLeaf]:
+def _leaves(schema: StructType, prefix: tuple[str, ...], length: int) -> Iterator[StatsLeaf]:
     for field in schema:
         path = (*prefix, field.name)
         if isinstance(field.data_type, StructType):
-            yield from _leaves(field.data_type, path)
+            yield from _leaves(field.data_type, path, length)
         else:
-            yield StatsLeaf(path=path, data_type=field.data_type)
+            yield StatsLeaf(path=path, data_type=field.data_type, prefix_length=length)
 
 
 def _is_below(path: tuple[str, ...], ancestor: tuple[str, ...]) -> bool:

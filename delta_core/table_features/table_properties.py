@@ -122,6 +122,14 @@ def _isolation(value: str) -> str | None:
     return None if value in known else f"it is none of {', '.join(known)}"
 
 
+def _codec(text: str) -> str:
+    folded = text.strip().lower()
+    codec = {"uncompressed": "none", "lz4": "lz4_raw"}.get(folded, folded)
+    if codec not in ("snappy", "zstd", "gzip", "brotli", "lz4_raw", "none"):
+        raise ValueError("there is no such codec here")
+    return codec
+
+
 def _column_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -173,6 +181,19 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProper
     default=None,
     parse=_optional_columns,
     help="Comma-separated columns with statistics; overrides the number.",
+)
+DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
+    key="delta.dataSkippingStringPrefixLength",
+    default=32,
+    parse=int,
+    validate=_positive,
+    help="Number of characters that bounds of strings are cut to in statistics.",
+)
+PARQUET_COMPRESSION_CODEC = TableProperty(
+    key="delta.parquet.compression.codec",
+    default="snappy",
+    parse=_codec,
+    help="Codec of new data files: snappy, zstd, gzip, brotli, lz4_raw or none.",
 )
 ISOLATION_LEVEL = TableProperty(
     key="delta.isolationLevel",
@@ -276,6 +297,11 @@ class TableProperties:
     def data_skipping_stats_columns(self) -> tuple[str, ...] | None:
         """Columns with statistics, when listed by name."""
         return DATA_SKIPPING_STATS_COLUMNS.of(self.configuration)
+
+    @property
+    def data_skipping_string_prefix_length(self) -> int:
+        """Characters that bounds of strings are cut to."""
+        return DATA_SKIPPING_STRING_PREFIX_LENGTH.of(self.configuration)
 
     @property
     def isolation_level(self) -> str:

@@ -89,7 +89,7 @@ def object_fields(value: bytes, dictionary: Dictionary) -> dict[bytes, bytes]:
         if number >= len(dictionary.names):
             raise MalformedVariant(f"the metadata has no field {number}")
         begin = start + offset
-        end = begin + _size(value, begin)
+        end = begin + value_size(value, begin)
         if end > start + offsets[-1]:
             raise MalformedVariant("a field of an object reaches beyond the object")
         name = dictionary.names[number]
@@ -99,8 +99,45 @@ def object_fields(value: bytes, dictionary: Dictionary) -> dict[bytes, bytes]:
     return fields
 
 
-def _size(data: bytes, at: int) -> int:
-    """The size in bytes of the value that begins at an offset; what it holds is not looked at."""
+def array_values(value: bytes) -> list[bytes]:
+    """The elements of an array, each a value.
+
+    Raises:
+        MalformedVariant: the value is no array, or damaged.
+    """
+    if not value or value[0] & 0x03 != _ARRAY:
+        raise MalformedVariant("a value is no array")
+    header = value[0] >> 2
+    offset_width, count_width = (header & 0x03) + 1, 4 if header >> 2 & 1 else 1
+    count = _number(value, 1, count_width)
+    offsets = _numbers(value, 1 + count_width, count + 1, offset_width)
+    start = 1 + count_width + (count + 1) * offset_width
+    if start + offsets[-1] > len(value):
+        raise MalformedVariant("an array is longer than what is there")
+    if any(begin + value_size(value, start + begin) > end for begin, end in pairwise(offsets)):
+        raise MalformedVariant("an element of an array reaches beyond its place")
+    return [value[start + begin : start + end] for begin, end in pairwise(offsets)]
+
+
+def kind_of(value: bytes) -> str:
+    """`object`, `array`, `text` or `other`."""
+    kind = value[0] & 0x03
+    if kind in (_OBJECT, _ARRAY):
+        return "object" if kind == _OBJECT else "array"
+    return "text" if kind == _SHORT_STRING or value[0] >> 2 == _STRING_ID else "other"
+
+
+def text_bytes(value: bytes) -> bytes:
+    """The bytes of a text, which should be UTF-8."""
+    return value[1:] if value[0] & 0x03 == _SHORT_STRING else value[5:]
+
+
+def value_size(data: bytes, at: int) -> int:
+    """The size in bytes of the value that begins at an offset; what it holds is not looked at.
+
+    Raises:
+        MalformedVariant: there is no value, or not all of it.
+    """
     if at >= len(data):
         raise MalformedVariant("a value begins beyond the end")
     kind, header = data[at] & 0x03, data[at] >> 2

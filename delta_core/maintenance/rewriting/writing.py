@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
-from delta_core.data.parquet_writer import Compression, data_file_name
+from delta_core.data.compression import Compression, arrow_codec
+from delta_core.data.file_writer import data_file_name
 from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_from_footer
 from delta_core.errors import VerificationError
 from delta_core.execution.executor import JsonObject
@@ -59,7 +60,7 @@ def write_file(
         pq.ParquetWriter(
             sink,
             layout.file_schema(encoding),
-            compression=compression,
+            compression=arrow_codec(compression),
             use_dictionary=list(encoding.dictionary),
             store_schema=False,
             # As Spark writes them; also much faster than byte arrays.

@@ -206,3 +206,15 @@ def test_bad_options(tmp_path):
     ):
         with pytest.raises(ConfigurationError):
             write(tmp_path, table, **options)
+
+
+def test_null_partition_values_in_several_chunks(tmp_path):
+    column = pa.chunked_array([["a", None], ["b", None, "a"], [], [None]])
+    table = pa.table({"p": column, "i": [0, 1, 2, 3, 4, 5]})
+    store, schema, adds = write(tmp_path, table, partition_columns=["p"])
+    assert {a.partition_values["p"]: json.loads(a.stats)["numRecords"] for a in adds} == {
+        "a": 2,
+        "b": 1,
+        None: 3,
+    }
+    assert read_all(store, schema, adds, ["p"]).sort_by("i").column("p").to_pylist() == column.to_pylist()

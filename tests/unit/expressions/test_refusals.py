@@ -58,9 +58,7 @@ def test_what_does_not_depend_on_the_row_is_refused_for_that(text: str) -> None:
     assert "does not depend on the row alone" in refusal(text).cause
 
 
-@pytest.mark.parametrize(
-    "text", ["x RLIKE 'a'", "CASE WHEN x > 1 THEN true END", "if(x > 1, true, false)", "f(x)"]
-)
+@pytest.mark.parametrize("text", ["x RLIKE 'a'", "x = ARRAY(1)[0]", "f(x)"])
 def test_an_unknown_construct_names_the_page(text: str) -> None:
     assert "docs/predicates.md" in refusal(text).fix
 

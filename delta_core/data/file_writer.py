@@ -1,0 +1,208 @@
+"""Parquet files being written: one per partition and row-group by row-group, with their statistics.
+
+A file appears in the store whole or not at all, under a name that no other writer uses.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.actions.add_file import AddFile
+from delta_core.clock import Clock
+from delta_core.data.compression import EXTENSIONS, Compression, arrow_codec
+from delta_core.data.partitioning import Partition
+from delta_core.data.statistics_collector import StatisticsAccumulator
+from delta_core.data.stats_columns import StatsLeaf
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import encode_data_path
+
+ROW_GROUP_ROWS = 1 << 20
+ROW_GROUP_BYTES = 128 << 20
+MAX_OPEN_FILES = 64
+
+
+def data_file_name(sequence: int, compression: Compression = "snappy") -> str:
+    """A data file's name that no other writer uses."""
+    return f"part-{sequence:05d}-{uuid.uuid4()}.c000.{EXTENSIONS[compression]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTarget:
+    """What all files of one write share.
+
+    Attributes:
+        file_schema: of the rows that `PartitionedWriter.write` takes.
+        leaves: what gets statistics, by paths in `file_schema`.
+        directory: prefix below the table root.
+        target_bytes: a file is closed once it has this size.
+        max_rows: no file gets more rows.
+    """
+
+    store: LogStore
+    file_schema: pa.Schema
+    leaves: Sequence[StatsLeaf]
+    directory: str
+    target_bytes: int
+    max_rows: int | None
+    compression: Compression
+    data_change: bool
+    tight_bounds: bool | None
+    clock: Clock
+
+    @property
+    def row_group_bytes(self) -> int:
+        """A first row group no larger than the target lets small targets be met."""
+        return max(min(ROW_GROUP_BYTES, self.target_bytes), 1 << 16)
+
+
+class _OpenFile:
+    """One Parquet file being written."""
+
+    def __init__(self, target: FileTarget, partition: Partition, sequence: int) -> None:
+        self._target = target
+        self._partition = partition
+        self._buffer: list[pa.Table] = []
+        self._buffered_rows = 0
+        self._buffered_bytes = 0
+        self._statistics = StatisticsAccumulator(target.leaves)
+        name = data_file_name(sequence, target.compression)
+        self.path = "/".join(part for part in (target.directory, partition.directory, name) if part)
+        self._stack = ExitStack()
+        self._sink = self._stack.enter_context(target.store.open_output(self.path))
+        try:
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                target.file_schema,
+                compression=arrow_codec(target.compression),
+                store_schema=False,
+                write_page_checksum=True,
+            )
+        except BaseException as error:
+            self.abort(error)
+            raise
+
+    @property
+    def num_rows(self) -> int:
+        return self._statistics.num_records
+
+    @property
+    def full(self) -> bool:
+        target = self._target
+        if target.max_rows is not None and self.num_rows >= target.max_rows:
+            return True
+        flushed = self._buffered_rows == 0 and self.num_rows > 0
+        return bool(flushed and self._sink.tell() >= target.target_bytes)
+
+    def write(self, rows: pa.Table) -> int:
+        """Take some of the rows, from the start; returns how many."""
+        target = self._target
+        room = ROW_GROUP_ROWS - self._buffered_rows
+        if target.max_rows is not None:
+            room = min(room, target.max_rows - self.num_rows)
+        per_row = max(rows.nbytes / rows.num_rows, 1 / 8)
+        by_bytes = int((target.row_group_bytes - self._buffered_bytes) / per_row)
+        taken = min(int(rows.num_rows), room, max(by_bytes, 1))
+        part = rows.slice(0, taken)
+        self._buffer.append(part)
+        self._buffered_rows += taken
+        self._buffered_bytes += int(per_row * taken)
+        self._statistics.update(part)
+        if self._buffered_rows >= ROW_GROUP_ROWS or self._buffered_bytes >= target.row_group_bytes:
+            self._flush()
+        return taken
+
+    def close(self) -> AddFile:
+        """Finish the file; it is durable in the store afterwards."""
+        try:
+            self._flush()
+            self._writer.close()
+            size_bytes = int(self._sink.tell())
+        except BaseException as error:
+            self.abort(error)
+            raise
+        self._stack.close()
+        return AddFile(
+            path=encode_data_path(self.path),
+            partition_values=self._partition.as_dict(),
+            size_bytes=size_bytes,
+            modification_time_ms=self._target.clock.now_ms(),
+            data_change=self._target.data_change,
+            stats=self._statistics.to_json(tight_bounds=self._target.tight_bounds),
+        )
+
+    def abort(self, error: BaseException) -> None:
+        """Leave nothing in the store."""
+        try:
+            self._stack.__exit__(type(error), error, error.__traceback__)
+        except BaseException as raised:
+            # The store's context re-raises what it was given; anything else is news.
+            if raised is not error:
+                raise
+
+    def _flush(self) -> None:
+        if not self._buffered_rows:
+            return
+        group = pa.concat_tables(self._buffer)
+        self._writer.write_table(group, row_group_size=group.num_rows)
+        self._buffer.clear()
+        self._buffered_rows = 0
+        self._buffered_bytes = 0
+
+
+class PartitionedWriter:
+    """The open files of one write, one per partition, the least recently used closed first.
+
+    A context: when it ends with an error, nothing is left in the store.
+    """
+
+    def __init__(self, target: FileTarget) -> None:
+        self._target = target
+        self._open: dict[Partition, _OpenFile] = {}
+        self._done: list[AddFile] = []
+        self._paths: list[str] = []
+        self._sequence = 0
+
+    def __enter__(self) -> PartitionedWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        for file in self._open.values():
+            file.abort(error)
+        for path in self._paths:
+            self._target.store.delete(path)
+
+    def write(self, partition: Partition, rows: pa.Table) -> None:
+        """Take rows of one partition, of the target's `file_schema`."""
+        while rows.num_rows:
+            file = self._open.pop(partition, None)
+            if file is None:
+                if len(self._open) >= MAX_OPEN_FILES:
+                    self._close(next(iter(self._open)))
+                file = _OpenFile(self._target, partition, self._sequence)
+                self._sequence += 1
+            self._open[partition] = file
+            rows = rows.slice(file.write(rows))
+            if file.full:
+                self._close(partition)
+
+    def finish(self) -> list[AddFile]:
+        """Close all files; returns one action per file, in the order they were closed."""
+        for partition in list(self._open):
+            self._close(partition)
+        return self._done
+
+    def _close(self, partition: Partition) -> None:
+        file = self._open.pop(partition)
+        self._done.append(file.close())
+        self._paths.append(file.path)

@@ -1,0 +1,82 @@
+"""Default values: for columns that a caller's rows do not have; null that was given stays null.
+
+PROTOCOL.md, "Default Columns".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from delta_core.data.row_batch import RowBatch
+from delta_core.data.steps.step import with_column
+from delta_core.data.write_plan import WritePlan
+from delta_core.errors import ExpressionError
+from delta_core.expressions.arithmetic import cast_value
+from delta_core.expressions.evaluate import evaluate
+from delta_core.expressions.now import parse_constant
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.types import VARIANT, DataType
+
+
+class DefaultsStep:
+    """Fills absent columns with their default, each worked out once for all rows of a statement.
+
+    Raises (from `apply`):
+        ExpressionError: a default that is needed cannot be understood or is no value of its column.
+    """
+
+    columns_needed: frozenset[str] = frozenset()
+
+    def __init__(self, plan: WritePlan, *, now_us: int) -> None:
+        self._plan = plan
+        self._now_us = now_us
+        self._texts = {item.column: item.text for item in plan.defaults}
+        self._partitions = frozenset(plan.partition_columns)
+        self._known: dict[str, pa.Scalar] = {}
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The defaults as SQL text, by column."""
+        return self._texts
+
+    def apply(self, batch: RowBatch) -> RowBatch:
+        """The rows with defaults where they have no value at all."""
+        wanted = [field for field in self._plan.schema if field.name in batch.absent & self._texts.keys()]
+        columns = batch.columns
+        for field in wanted:
+            values = pa.repeat(self.value(field.name), batch.num_rows)
+            columns = with_column(columns, field, values, is_partition=field.name in self._partitions)
+        return replace(batch, columns=columns, absent=batch.absent - {field.name for field in wanted})
+
+    def value(self, column: str) -> pa.Scalar:
+        """A column's default for this statement, in the column's Arrow type. Raises as `apply`."""
+        if column not in self._known:
+            field = self._plan.schema.find(column)
+            assert field is not None
+            try:
+                self._known[column] = _value(self._texts[column], field.data_type, self._now_us)
+            except ExpressionError as error:
+                raise ExpressionError(
+                    f"The default of column {column} ({self._texts[column]}) cannot be worked out",
+                    cause=str(error),
+                    fix="Give the column in the data, or change its default",
+                ) from error
+        return self._known[column]
+
+
+def _value(text: str, data_type: DataType, now_us: int) -> pa.Scalar:
+    expression = parse_constant(text, now_us=now_us)
+    target = type_to_arrow(data_type)
+    value = evaluate(expression, pa.table({"": pa.nulls(1)}))[0]
+    if not value.is_valid:
+        return pa.nulls(1, target)[0]
+    if data_type == VARIANT or pa.types.is_nested(target):
+        raise ExpressionError(
+            f"{text} is not a value of type {data_type}",
+            cause="Defaults of such columns can only be NULL here",
+            fix="Give the column in the data",
+        )
+    return cast_value(value, target)

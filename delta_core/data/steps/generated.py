@@ -1,0 +1,92 @@
+"""Generated columns: computed where absent, checked where given.
+
+PROTOCOL.md, "Generated Columns": `(<value> <=> <generation expression>) IS TRUE`. Expressions of timestamps
+mean UTC here; a table does not say which time zone another writer's session had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from delta_core.data.constraints import require
+from delta_core.data.row_batch import RowBatch
+from delta_core.data.steps.step import with_column
+from delta_core.data.write_plan import GeneratedColumn, WritePlan
+from delta_core.errors import ExpressionError
+from delta_core.expressions.arithmetic import cast_value
+from delta_core.expressions.ast import Cast, Column, Comparison, ComparisonOperator, Expression
+from delta_core.expressions.columns import referenced_names
+from delta_core.expressions.evaluate import evaluate
+from delta_core.expressions.parse import parse_value
+from delta_core.expressions.typing import resolve, type_of
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.types import StructField
+
+
+class GeneratedStep:
+    """Computes or checks generated columns.
+
+    Raises:
+        ExpressionError: an expression cannot be understood here, or evaluated.
+        ConstraintViolationError (from `apply`): values that were given are not what the expression gives;
+            shows a row.
+    """
+
+    def __init__(self, plan: WritePlan) -> None:
+        generated = frozenset(item.column for item in plan.generated)
+        self._fields = {field.name: field for field in plan.schema}
+        self._partitions = frozenset(plan.partition_columns)
+        self._texts = {item.column: item.text for item in plan.generated}
+        self._expressions = {
+            item.column: _expression(item, self._fields[item.column], plan, generated)
+            for item in plan.generated
+        }
+
+    @property
+    def expressions(self) -> Mapping[str, Expression]:
+        """The expressions by column, of the columns' types, resolved against the table's schema."""
+        return self._expressions
+
+    @property
+    def columns_needed(self) -> frozenset[str]:
+        """The columns that the expressions name, and the generated ones."""
+        named = frozenset().union(*(referenced_names(one) for one in self._expressions.values()))
+        return named | self._expressions.keys()
+
+    def apply(self, batch: RowBatch) -> RowBatch:
+        """The rows with values in the generated columns that they lack; the other such columns checked."""
+        columns = batch.columns
+        for name, expression in self._expressions.items():
+            field, is_partition = self._fields[name], name in self._partitions
+            if name in batch.absent:
+                # Arithmetic on decimals gives wider ones than its type says.
+                values = cast_value(evaluate(expression, columns), type_to_arrow(field.data_type))
+                columns = with_column(columns, field, values, is_partition=is_partition)
+                continue
+            given = Comparison(ComparisonOperator.EQ_NULL_SAFE, Column((name,)), expression)
+            require(f"Generated column {name} ({self._texts[name]})", given, columns)
+        return replace(batch, columns=columns, absent=batch.absent - self._expressions.keys())
+
+
+def _expression(
+    item: GeneratedColumn, field: StructField, plan: WritePlan, generated: frozenset[str]
+) -> Expression:
+    try:
+        expression = parse_value(item.text, plan.schema)
+        named = referenced_names(expression) & generated
+        if named:
+            raise ExpressionError(
+                f"It names the generated column {min(named)}",
+                cause="A column is generated from columns that are not",
+                fix="Generate it from those",
+            )
+        if type_of(expression, plan.schema) != field.data_type:
+            expression = resolve(Cast(expression, field.data_type), plan.schema)
+        return expression
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"Column {item.column} cannot be generated from {item.text}",
+            cause=str(error),
+            fix="Write with an engine that understands the expression, or change the table",
+        ) from error

@@ -1,0 +1,127 @@
+"""From logical rows to what a data file holds: the only step that knows column mapping.
+
+Physical names and ids, void dropped, partition columns last where files hold them, hidden row-tracking
+columns behind. Statistics and partition values are by physical name, so they are taken after it
+(PROTOCOL.md, "Writer Requirements for Column Mapping", "Writer Requirements for Row Tracking").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from delta_core.data.row_batch import Array, RowBatch
+from delta_core.data.stats_columns import SkippingProperties, StatsLeaf, stats_leaves
+from delta_core.data.write_plan import WritePlan
+from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
+from delta_core.schema.conversion import convert_chunked
+from delta_core.schema.evolution import require_writable_void
+from delta_core.schema.file_schema import file_fields, file_schema
+from delta_core.schema.required import has_required_fields, without_hidden_nulls
+
+
+class PhysicalStep:
+    """Makes a file's columns of rows of one partition.
+
+    Attributes:
+        file_schema: the Arrow schema of the files.
+    """
+
+    def __init__(self, plan: WritePlan, *, keep_row_ids: bool = False) -> None:
+        """Prepare for a table.
+
+        Args:
+            plan: the table's.
+            keep_row_ids: whether files get the hidden columns, for rows that were in the table before. Only
+                tables whose rows have stable ids have such columns; for others this does nothing.
+
+        Raises:
+            InvalidTableError: the schema lacks what the mapping needs, or has void where none can be.
+            SchemaError: a hidden column's name is taken.
+        """
+        require_writable_void(plan.schema)
+        self._plan = plan
+        self.keeps_row_ids = keep_row_ids and plan.row_tracking is not None
+        tracking = plan.row_tracking if self.keeps_row_ids else None
+        self.file_schema = file_schema(
+            plan.schema,
+            mapping=plan.mapping,
+            partition_columns=plan.partition_columns,
+            materialise_partition_columns=plan.materialise_partition_columns,
+            hidden=() if tracking is None else (tracking.row_id_column, tracking.row_commit_version_column),
+        )
+        self._fields = file_fields(
+            plan.schema,
+            partition_columns=plan.partition_columns,
+            materialise_partition_columns=plan.materialise_partition_columns,
+        )
+        # By logical names, without void.
+        self._logical = file_schema(
+            plan.schema,
+            partition_columns=plan.partition_columns,
+            materialise_partition_columns=plan.materialise_partition_columns,
+        )
+
+        self._may_fit = (
+            plan.mapping.mode is ColumnMappingMode.NONE
+            and not self.keeps_row_ids
+            and not any(has_required_fields(field.type) for field in self.file_schema)
+        )
+
+    @property
+    def columns_needed(self) -> frozenset[str]:
+        """The columns that files hold."""
+        return frozenset(field.name for field in self._fields)
+
+    def partition_name(self, column: str) -> str:
+        """What a partition column is called in the log's partition values."""
+        field = self._plan.schema.find(column)
+        assert field is not None
+        return self._plan.mapping.physical_name(field)
+
+    def leaves(self, properties: SkippingProperties | None) -> list[StatsLeaf]:
+        """The leaves that get statistics, by their paths in the files; properties name logical columns."""
+        schema, mapping = self._plan.schema, self._plan.mapping
+        leaves = stats_leaves(schema, properties, partition_columns=self._plan.partition_columns)
+        if mapping.mode is ColumnMappingMode.NONE:
+            return leaves
+        return [replace(leaf, path=mapping.physical_path(leaf.path, schema)) for leaf in leaves]
+
+    def apply(self, batch: RowBatch) -> pa.Table:
+        """The rows as a table of `file_schema`. Values are not copied unless a nested column has void in it.
+
+        Args:
+            batch: rows with the columns of `columns_needed`, in the Arrow types of the schema.
+        """
+        rows = batch.columns
+        if self._may_fit and isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema):
+            return rows
+        columns: list[Array] = [
+            _renamed(_as_chunked(rows.column(logical.name)), logical.type, target)
+            for logical, target in zip(self._logical, self.file_schema, strict=False)
+        ]
+        if self.keeps_row_ids:
+            columns += _hidden(batch)
+        return pa.Table.from_arrays(columns, schema=self.file_schema)
+
+
+def _hidden(batch: RowBatch) -> Sequence[Array]:
+    if batch.hidden is None:
+        return [pa.nulls(batch.num_rows, pa.int64())] * 2
+    return [batch.hidden.row_ids, batch.hidden.row_commit_versions]
+
+
+def _as_chunked(column: Array) -> pa.ChunkedArray:
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _renamed(column: pa.ChunkedArray, logical: pa.DataType, target: pa.Field) -> pa.ChunkedArray:
+    chunks = convert_chunked(column, logical).chunks
+    if logical != target.type:
+        renaming = FileColumn(name=target.name, data_type=logical, target=target.type)
+        chunks = [renaming.renamed(chunk) for chunk in chunks]
+    if has_required_fields(target.type):
+        chunks = [without_hidden_nulls(chunk) for chunk in chunks]
+    return pa.chunked_array(chunks, type=target.type)

@@ -1,0 +1,45 @@
+"""What every step of the chain is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from delta_core.data.row_batch import Columns, RowBatch
+from delta_core.schema.arrow import field_to_arrow
+from delta_core.schema.partition_values import empty_as_null
+from delta_core.schema.types import StructField
+
+
+class Step(Protocol):
+    """One thing that is done to rows, by logical names.
+
+    What a step does is also there as data (texts, expressions, values): another engine reads that and does
+    the same its own way.
+    """
+
+    @property
+    def columns_needed(self) -> frozenset[str]:
+        """The table's columns that the step reads."""
+        ...
+
+    def apply(self, batch: RowBatch) -> RowBatch:
+        """The rows after the step."""
+        ...
+
+
+def with_column(
+    columns: Columns, field: StructField, values: pa.Array | pa.ChunkedArray, *, is_partition: bool
+) -> Columns:
+    """The rows with other values for one column.
+
+    The column is declared nullable: whether it has nulls is counted once, at the end of the chain. A
+    partition column cannot hold the empty string, so it becomes null there.
+    """
+    if is_partition:
+        values = empty_as_null(values, field.data_type)
+    if isinstance(columns, pa.RecordBatch) and isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    position = columns.schema.get_field_index(field.name)
+    return columns.set_column(position, field_to_arrow(field).with_nullable(True), values)

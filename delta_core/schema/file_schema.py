@@ -1,0 +1,183 @@
+"""What the data files of a table hold: their Arrow schema, with the names and ids that files have.
+
+PROTOCOL.md, "Writer Requirements for Column Mapping" and "Writer Requirements for IcebergCompatV2": columns
+go by physical name, and every field carries its id, the elements of lists and the keys and values of maps
+those of `delta.columnMapping.nested.ids`. "Void Type": void columns are in no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from delta_core.errors import InvalidTableError, SchemaError
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode
+from delta_core.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+
+_ID_KEY = "delta.columnMapping.id"
+_NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
+_PARQUET_ID = b"PARQUET:field_id"
+_HIGHEST_ID = 2**31 - 1
+
+
+def file_fields(
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    materialise_partition_columns: bool = False,
+) -> tuple[StructField, ...]:
+    """The table's fields that a data file has, in the order that they have there, by logical name.
+
+    Args:
+        schema: the table's schema.
+        partition_columns: names in any case; files lack these columns, or have them after all others.
+        materialise_partition_columns: whether files have them.
+    """
+    partitions = [name.casefold() for name in partition_columns]
+    data = [f for f in schema if f.name.casefold() not in partitions and f.data_type != VOID]
+    if materialise_partition_columns:
+        data += [f for name in partitions for f in schema if f.name.casefold() == name]
+    return tuple(data)
+
+
+def file_schema(
+    schema: StructType,
+    *,
+    mapping: ColumnMapping = UNMAPPED,
+    partition_columns: Sequence[str] = (),
+    materialise_partition_columns: bool = False,
+    hidden: Sequence[str] = (),
+) -> pa.Schema:
+    """The Arrow schema of new data files.
+
+    Args:
+        schema: the table's schema.
+        mapping: what columns are called in files. Unless its mode is `none`, every field gets its id.
+        partition_columns: names in any case.
+        materialise_partition_columns: whether files hold the partition columns too, last of the table's own.
+        hidden: names of the columns behind those: 64-bit integers that may be null and have no id.
+
+    Raises:
+        InvalidTableError: the mapping's mode asks for names or ids that the schema lacks.
+        SchemaError: a hidden column has the name of another column of the file.
+    """
+    fields = [
+        _physical_field(field, mapping)
+        for field in file_fields(
+            schema,
+            partition_columns=partition_columns,
+            materialise_partition_columns=materialise_partition_columns,
+        )
+    ]
+    taken = {field.name.casefold() for field in fields}
+    for name in hidden:
+        if name.casefold() in taken:
+            raise SchemaError(
+                f"Data files cannot have two columns {name}",
+                cause="It is the name of a column of the table and of one that row tracking hides",
+                fix="Rename the table's column",
+            )
+        taken.add(name.casefold())
+        fields.append(pa.field(name, pa.int64()))
+    return pa.schema(fields)
+
+
+def physical_schema(schema: StructType, mapping: ColumnMapping = UNMAPPED) -> StructType:
+    """The table's schema by physical names, as statistics and files of other writers spell it."""
+    if mapping.mode is ColumnMappingMode.NONE:
+        return schema
+    return StructType(tuple(_renamed(field, mapping) for field in schema))
+
+
+def _renamed(field: StructField, mapping: ColumnMapping) -> StructField:
+    return StructField(
+        name=mapping.physical_name(field),
+        data_type=_renamed_type(field.data_type, mapping),
+        nullable=field.nullable,
+        metadata=field.metadata,
+    )
+
+
+def _renamed_type(data_type: DataType, mapping: ColumnMapping) -> DataType:
+    match data_type:
+        case StructType():
+            return StructType(tuple(_renamed(field, mapping) for field in data_type))
+        case ArrayType():
+            return ArrayType(
+                element_type=_renamed_type(data_type.element_type, mapping),
+                contains_null=data_type.contains_null,
+            )
+        case MapType():
+            return MapType(
+                key_type=_renamed_type(data_type.key_type, mapping),
+                value_type=_renamed_type(data_type.value_type, mapping),
+                value_contains_null=data_type.value_contains_null,
+            )
+        case _:
+            return data_type
+
+
+def _physical_field(field: StructField, mapping: ColumnMapping) -> pa.Field:
+    name = mapping.physical_name(field)
+    if mapping.mode is ColumnMappingMode.NONE or field.name in mapping.unmapped:
+        return pa.field(name, _physical_type(field.data_type, mapping, {}, name), nullable=field.nullable)
+    nested = field.metadata.get(_NESTED_IDS_KEY) or {}
+    if not isinstance(nested, Mapping):
+        raise _broken(field.name, _NESTED_IDS_KEY, nested)
+    ids = {key: _id(field.name, _NESTED_IDS_KEY, value) for key, value in nested.items()}
+    return pa.field(
+        name,
+        _physical_type(field.data_type, mapping, ids, name),
+        nullable=field.nullable,
+        metadata=_with_id(_id(field.name, _ID_KEY, field.metadata.get(_ID_KEY))),
+    )
+
+
+def _physical_type(
+    data_type: DataType, mapping: ColumnMapping, ids: Mapping[str, int], path: str
+) -> pa.DataType:
+    """The type with physical names; `path` is where the nearest field's nested ids have this type."""
+    match data_type:
+        case StructType():
+            return pa.struct([_physical_field(f, mapping) for f in data_type if f.data_type != VOID])
+        case ArrayType():
+            at = f"{path}.element"
+            element = _physical_type(data_type.element_type, mapping, ids, at)
+            return pa.list_(
+                pa.field("element", element, nullable=data_type.contains_null, metadata=_with_id(ids.get(at)))
+            )
+        case MapType():
+            key_at, value_at = f"{path}.key", f"{path}.value"
+            key = _physical_type(data_type.key_type, mapping, ids, key_at)
+            value = _physical_type(data_type.value_type, mapping, ids, value_at)
+            return pa.map_(
+                pa.field("key", key, nullable=False, metadata=_with_id(ids.get(key_at))),
+                pa.field(
+                    "value",
+                    value,
+                    nullable=data_type.value_contains_null,
+                    metadata=_with_id(ids.get(value_at)),
+                ),
+            )
+        case _:
+            return type_to_arrow(data_type)
+
+
+def _with_id(number: int | None) -> dict[bytes, bytes] | None:
+    return None if number is None else {_PARQUET_ID: str(number).encode()}
+
+
+def _id(column: str, key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _HIGHEST_ID:
+        raise _broken(column, key, value)
+    return value
+
+
+def _broken(column: str, key: str, value: object) -> InvalidTableError:
+    return InvalidTableError(
+        f"The column {column} cannot be written to data files",
+        cause=f"The table maps its columns, and {key} of this one is {value!r}",
+        fix="Restore a version of the table whose schema is complete",
+    )
