@@ -31,6 +31,7 @@ from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint,
 from delta_core.log.log_path import checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import WRITE_STATS_AS_STRUCT
 from delta_core.transaction.stale_writer_guard import log_replaced
 
@@ -71,7 +72,7 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
             state; or what was read back is not what was written, and the file is deleted if it is still
             ours and the log is read without it.
     """
-    snapshot.require_writable(operation="write a checkpoint")
+    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
     _require_own_log(snapshot)
     if snapshot.checksum_discrepancies:
         # Log cleanup would make it the only account of the table.

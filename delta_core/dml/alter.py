@@ -35,6 +35,7 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
@@ -80,6 +81,7 @@ def create_table(
     change = plan_table_change(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
     transaction = Transaction.create(
         store,
+        surface=Surface.COMMIT,
         operation_parameters={
             "partitionBy": list(change.partition_columns),
             "properties": dict(change.configuration),
@@ -246,6 +248,7 @@ def _change(
     transaction = Transaction.begin(
         snapshot,
         operation=operation,
+        surface=Surface.COMMIT,
         operation_parameters=parameters,
         properties=properties,
         # A row that is added meanwhile has not been looked at, whatever the table asks of reads.

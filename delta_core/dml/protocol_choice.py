@@ -75,7 +75,9 @@ def refuse_unsupported_definition(metadata: Metadata) -> None:
     wanted = {
         feature.name
         for feature in FEATURES.values()
-        if not feature.writable and not feature.active(_facts(_NOTHING)) and feature.active(_facts(metadata))
+        if not feature.may_be_enabled
+        and not feature.active(_facts(_NOTHING))
+        and feature.active(_facts(metadata))
     }
     wanted -= {"variantType", "variantType-preview"}  # Arrow data has no such type; a column may be named so
     for key, value in metadata.configuration.items():

@@ -23,6 +23,7 @@ from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.uri import resolve_data_path
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.discard import discard_files
@@ -86,7 +87,7 @@ def apply_compaction(
     known_at_ms = clock.now_ms()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation="compact the table")
-    latest.require_writable(operation="compact the table")
+    latest.require_writable(surface=Surface.REWRITE, operation="compact the table")
     if plan.is_empty:
         return CompactionResult(committed=None, metrics=_figures(plan, []))
     planned = {file.path: file.size_bytes for item in plan.bins for file in item.files}
@@ -99,6 +100,7 @@ def apply_compaction(
     transaction = Transaction.begin(
         latest,
         operation="OPTIMIZE",
+        surface=Surface.REWRITE,
         operation_parameters={
             "predicate": [plan.predicate] if plan.predicate else [],
             "zOrderBy": [],
