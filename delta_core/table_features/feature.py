@@ -41,6 +41,7 @@ class TableFeature:
         readable: tables that use it are read correctly, through a scan.
         plain_rows: their data files may also be read as they are, by who knows nothing of the feature.
         writable_by: the surfaces by which tables that use it are written correctly.
+        requires: features that a table which lists this one must list, too.
         active: whether a table uses it; a listed feature that is not in use asks nothing of us.
     """
 
@@ -51,6 +52,7 @@ class TableFeature:
     readable: bool = True
     plain_rows: bool = True
     writable_by: frozenset[Surface] = NO_SURFACES
+    requires: frozenset[str] = frozenset()
     active: ActiveProbe = lambda _: True
 
     @property
@@ -117,6 +119,8 @@ READ_PROBES: dict[str, ActiveProbe] = {
     "typeWidening-preview": _column_metadata("delta.typeChanges"),
 }
 
+_DOMAINS = frozenset({"domainMetadata"})
+
 _ALL = (
     TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_SURFACES),
     TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_SURFACES),
@@ -162,7 +166,7 @@ _ALL = (
     TableFeature(name="deletionVectors", in_reader=True, plain_rows=False, active=_deletion_vectors),
     TableFeature(name="v2Checkpoint", in_reader=True, active=_v2_policy),
     # Checkpoints of ours lose the row ids of removed files, and every commit with files must assign some.
-    TableFeature(name="rowTracking"),
+    TableFeature(name="rowTracking", requires=_DOMAINS),
     # A checkpoint holds no commit. A vacuum's commits need a time in them, and a clean-up goes by such times.
     TableFeature(
         name="inCommitTimestamp",
@@ -178,18 +182,20 @@ _ALL = (
         name="allowColumnDefaults", writable_by=LOG_ONLY, active=_column_metadata("CURRENT_DEFAULT")
     ),
     # Tags, providers and the domain are copied.
-    TableFeature(name="clustering", writable_by=LOG_ONLY),
+    TableFeature(name="clustering", writable_by=LOG_ONLY, requires=_DOMAINS),
     # It binds exactly those who write checkpoints and clean up the log.
     TableFeature(name="checkpointProtection"),
     # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
     TableFeature(
         name="icebergCompatV1",
         writable_by=LOG_ONLY - {Surface.VACUUM},
+        requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV1"),
     ),
     TableFeature(
         name="icebergCompatV2",
         writable_by=LOG_ONLY - {Surface.VACUUM},
+        requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV2"),
     ),
     # It is about the columns of new data files.

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_core.dml.protocol_choice import CONSTRAINT_PREFIX
 from delta_core.errors import SchemaError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
@@ -19,6 +18,7 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
 from delta_core.schema.partition_values import HIVE_NULL
 from delta_core.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.columns import quoted
 

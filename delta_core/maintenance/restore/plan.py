@@ -20,6 +20,7 @@ from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
+from delta_core.table_features.internal_properties import restored_configuration
 
 _COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
 _LIST_ABOVE = 256
@@ -207,8 +208,9 @@ def plan_restore(
 
 
 def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
-    """The target's metadata under the table's present identity."""
-    return replace(target.metadata, id=snapshot.metadata.id)
+    """The target's metadata under the table's present identity, with the records that cannot be undone."""
+    configuration = restored_configuration(snapshot.metadata.configuration, target.metadata.configuration)
+    return replace(target.metadata, id=snapshot.metadata.id, configuration=configuration)
 
 
 def file_keys(files: pa.Table) -> list[tuple[str, str | None]]:
