@@ -66,7 +66,7 @@ def _column_metadata(key: str) -> Probe:
 
 
 def _type(wanted: DataType) -> Probe:
-    return lambda schema, _: any(found == wanted for found in _types(schema))
+    return lambda schema, _: any(found == wanted for found in types_within(schema))
 
 
 _ASKED_FOR_BY: tuple[tuple[str, Probe], ...] = (
@@ -261,12 +261,12 @@ def _struct_fields(schema: StructType) -> Iterator[StructField]:
 
 def _fields(data_type: Any) -> Iterator[StructField]:
     """Every field of a type, nested ones included."""
-    for found in _types(data_type):
+    for found in types_within(data_type):
         if isinstance(found, StructType):
             yield from found.fields
 
 
-def _types(data_type: DataType) -> Iterator[DataType]:
+def types_within(data_type: DataType) -> Iterator[DataType]:
     """A type and every type within it."""
     pending = [data_type]
     while pending:
