@@ -21,6 +21,7 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import (
     ProtocolRequest,
+    evolved_protocol,
     protocol_for,
     refuse_unsupported_definition,
 )
@@ -179,7 +180,9 @@ def _changed(snapshot: Snapshot, schema: StructType, partition_columns: tuple[st
         actions.append(
             replace(metadata, schema_string=schema_to_json(schema), partition_columns=partition_columns)
         )
-        protocol: Protocol = protocol_for(schema, metadata.configuration, current=snapshot.protocol)
+        protocol: Protocol = evolved_protocol(
+            snapshot.protocol, metadata.configuration, before=snapshot.schema, after=schema
+        )
         if protocol != snapshot.protocol:
             actions.insert(0, protocol)
     return TableChange(

@@ -194,6 +194,22 @@ def protocol_for(
     return with_features(_requested(current, asked), needed)
 
 
+def evolved_protocol(
+    current: Protocol, configuration: Mapping[str, str], *, before: StructType, after: StructType
+) -> Protocol:
+    """The protocol of a table whose schema a write changes, never below the current one.
+
+    What the table asked for before without listing it has been ignored so far, as the protocol wants, and
+    goes on being ignored where it is not written: a write of rows turns nothing on that nobody asked for.
+
+    Raises:
+        UnsupportedTableFeatureError: the new schema asks for a feature that is not written.
+    """
+    needed = needed_features(after, configuration)
+    _refuse(needed - needed_features(before, configuration))
+    return with_features(current, {name for name in needed if _is_written(name)})
+
+
 def refuse_unsupported_definition(
     schema: StructType, configuration: Mapping[str, str], *, request: ProtocolRequest | None = None
 ) -> None:
@@ -205,7 +221,15 @@ def refuse_unsupported_definition(
         UnsupportedTableFeatureError: names each feature.
     """
     asked = needed_features(schema, configuration) | (request.features if request else frozenset())
-    wanted = sorted(name for name in asked if name not in FEATURES or not FEATURES[name].may_be_enabled)
+    _refuse(asked)
+
+
+def _is_written(name: str) -> bool:
+    return name in FEATURES and FEATURES[name].may_be_enabled
+
+
+def _refuse(asked: frozenset[str]) -> None:
+    wanted = sorted(name for name in asked if not _is_written(name))
     if wanted:
         raise UnsupportedTableFeatureError(
             f"The table definition asks for a table feature that is not supported for writing: "

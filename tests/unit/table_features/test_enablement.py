@@ -24,6 +24,7 @@ from delta_core.schema.types import (
 )
 from delta_core.table_features.enablement import (
     ProtocolRequest,
+    evolved_protocol,
     needed_features,
     protocol_for,
     refuse_unsupported_definition,
@@ -217,3 +218,20 @@ def test_a_request_is_met_by_what_has_it() -> None:
     wide = Protocol(min_reader_version=2, min_writer_version=6)
     assert ProtocolRequest.of({"delta.minWriterVersion": "4"}).is_met_by(wide)
     assert not ProtocolRequest.of({"delta.feature.domainMetadata": "supported"}).is_met_by(wide)
+
+
+def test_a_write_turns_nothing_on_that_was_ignored_before() -> None:
+    """A property without its feature asks nothing, and refusing rows for it would be new."""
+    current = Protocol(min_reader_version=1, min_writer_version=2)
+    ignored = {"delta.enableChangeDataFeed": "true"}
+    wider = StructType((*PLAIN.fields, StructField(name="t", data_type=TIMESTAMP_NTZ)))
+    evolved = evolved_protocol(current, ignored, before=PLAIN, after=wider)
+    assert evolved.writer_features == {"appendOnly", "invariants", "timestampNtz"}
+    assert evolved_protocol(current, ignored, before=PLAIN, after=PLAIN) is current
+
+
+def test_a_write_brings_no_column_that_needs_what_is_not_written() -> None:
+    current = Protocol(min_reader_version=1, min_writer_version=2)
+    generated = StructField(name="g", data_type=LONG, metadata={"delta.generationExpression": "id"})
+    with pytest.raises(UnsupportedTableFeatureError, match="generatedColumns"):
+        evolved_protocol(current, {}, before=PLAIN, after=StructType((*PLAIN.fields, generated)))
