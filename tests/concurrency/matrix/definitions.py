@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from delta_core.dml.definition.columns import add_columns, drop_not_null
 from delta_core.dml.definition.constraints import add_constraint, drop_constraint
+from delta_core.dml.definition.domains import set_domain_metadata
+from delta_core.dml.definition.features import add_feature
 from delta_core.dml.definition.properties import set_description, set_properties, unset_properties
 from delta_core.schema.types import STRING, TIMESTAMP_NTZ, StructField
 from tests.concurrency.matrix.footprint import Footprint, MetadataChange
@@ -105,5 +107,21 @@ DEFINITIONS = (
         "DROP CONSTRAINT",
         lambda snapshot, **options: drop_constraint(snapshot, CHECK, **options),
         lambda state: state.with_properties({f"delta.constraints.{CHECK}": None}),
+    ),
+    _definition(
+        "add a feature",
+        "ADD FEATURE",
+        lambda snapshot, **options: add_feature(snapshot, "vacuumProtocolCheck", **options),
+        lambda state: state,
+        metadata=MetadataChange.NONE,
+        protocol=True,
+    ),
+    _definition(
+        "set the first domain",
+        "SET DOMAIN METADATA",
+        lambda snapshot, **options: set_domain_metadata(snapshot, "team", "{}", **options),
+        lambda state: state,
+        metadata=MetadataChange.NONE,
+        protocol=True,
     ),
 )

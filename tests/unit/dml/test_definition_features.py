@@ -166,6 +166,15 @@ class TestDomains:
             "b": DomainMetadata(domain="b", configuration="2"),
         }
 
+    def test_who_removes_a_domain_that_was_set_meanwhile_conflicts(self, table: DeltaTable) -> None:
+        table.alter.set_domain_metadata("a", "1")
+        other = DeltaTable(table.table_uri)
+        other.update_incremental = lambda: None  # type: ignore[method-assign]
+        table.alter.set_domain_metadata("a", "2")
+        with pytest.raises(ConcurrentModificationError, match="'a'"):
+            other.alter.remove_domain_metadata("a")
+        assert DeltaTable(table.table_uri).domain_metadata()["a"].configuration == "2"
+
     def test_a_repeated_call_changes_nothing(self, table: DeltaTable) -> None:
         key = CommitProperties(txn=SetTransaction(app_id="job", version=1))
         table.alter.set_domain_metadata("a", "1", commit_properties=key)
