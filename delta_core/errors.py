@@ -227,6 +227,18 @@ class UnsupportedTableFeatureError(ProtocolError):
     code = "UNSUPPORTED_TABLE_FEATURE"
 
 
+class FeatureRemovalError(ProtocolError):
+    """A table feature cannot be dropped now; the message says what still needs it."""
+
+    code = "FEATURE_REMOVAL_REFUSED"
+
+
+class IcebergCompatibilityError(ProtocolError):
+    """A commit would break what `icebergCompatV1` or `icebergCompatV2` promises."""
+
+    code = "ICEBERG_COMPATIBILITY"
+
+
 # ---------------------------------------------------------------- schema, expressions, configuration
 
 

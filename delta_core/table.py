@@ -13,8 +13,8 @@ from delta_core.checkpoint.classic import CheckpointInfo
 from delta_core.checkpoint.log_cleanup import LogCleanup, cleanup_expired_logs
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.alter import create_table
 from delta_core.dml.commit_files import resolve_predicate
+from delta_core.dml.definition.create import create_table
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression

@@ -24,6 +24,7 @@ from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind, checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.surface import Surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
             state; or what was read back is not what was written, and the file is deleted if it is still
             ours and the log is read without it.
     """
-    snapshot.require_writable(operation="write a checkpoint")
+    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
     _require_own_log(snapshot)
     require_as_its_checksum_says(snapshot)
     path = checkpoint_path(snapshot.version)

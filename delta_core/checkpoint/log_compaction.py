@@ -22,6 +22,7 @@ from delta_core.log.log_path import compaction_path
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
+from delta_core.table_features.surface import Surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog:
         CorruptLogError: a commit is damaged.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(operation="compact the log")
+    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="compact the log")
     if not 0 <= first < last <= snapshot.version:
         raise ConfigurationError(
             f"The commits from {first} to {last} cannot be compacted.",

@@ -36,6 +36,7 @@ from delta_core.log.listing import CheckpointFiles, list_log
 from delta_core.log.log_path import LogFileKind, checkpoint_path, v2_checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import reader_features, writer_features
+from delta_core.table_features.surface import Surface
 
 FEATURE = "v2Checkpoint"
 
@@ -90,7 +91,7 @@ def write_v2_checkpoint(
             the log is read without it.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(operation="write a checkpoint")
+    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
     if not supports_v2(snapshot):
         raise UnsupportedTableFeatureError(
             f"Cannot write a checkpoint of the V2 spec: the table does not list the feature {FEATURE}.",

@@ -25,6 +25,7 @@ from delta_core.replay.live_files import LiveFiles
 from delta_core.snapshot.commit_time import in_commit_times_since, read_commit_info
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import writer_features
+from delta_core.table_features.surface import Surface
 
 # As delta-spark: longer lists are left out.
 _MAX_FILES_LISTED = 50
@@ -73,7 +74,7 @@ def write_version_checksum(snapshot: Snapshot, *, txn_id: str | None = None) -> 
         CorruptLogError: the log is damaged, or the commit lacks the time that it must carry.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(operation="write a version checksum")
+    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a version checksum")
     path = checksum_path(snapshot.version)
     data = orjson.dumps(checksum_fields(snapshot, txn_id=txn_id))
     # What we would not read again is not written.

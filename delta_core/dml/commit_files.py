@@ -27,6 +27,7 @@ from delta_core.expressions.typing import resolve
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
 from delta_core.transaction.file_actions import num_records, remove_actions
@@ -70,6 +71,7 @@ def commit_new_files(
     description: str | None = None,
     must_create: bool = False,
     reads_table: bool = False,
+    surface: Surface,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     operation: str = "WRITE",
     operation_metrics: Mapping[str, Any] | None = None,
@@ -98,6 +100,7 @@ def commit_new_files(
         must_create: fail with TableExistsError when another writer creates the table first.
         reads_table: the rows depend on the table's own, as after comparing keys: any commit that adds or
             removes rows meanwhile is a conflict, blind appends and the table's creation among them.
+        surface: which writer wrote the files.
         properties: provenance, idempotency key, limits.
         operation: the operation's name in the history.
         operation_metrics: added to the metrics that are counted here.
@@ -144,6 +147,7 @@ def commit_new_files(
                 store,
                 operation=operation,
                 operation_parameters=_parameters(mode, change, resolved, must_create=must_create),
+                surface=surface,
                 properties=properties,
                 observer=observer,
                 clock=clock,
@@ -185,6 +189,7 @@ def _begin(
     *,
     operation: str,
     operation_parameters: Mapping[str, Any],
+    surface: Surface,
     properties: CommitProperties,
     observer: TransactionObserver,
     clock: Clock,
@@ -195,6 +200,7 @@ def _begin(
         return Transaction.create(
             store,
             operation=operation,
+            surface=surface,
             operation_parameters=operation_parameters,
             properties=properties,
             observer=observer,
@@ -204,6 +210,7 @@ def _begin(
     return Transaction.begin(
         snapshot,
         operation=operation,
+        surface=surface,
         operation_parameters=operation_parameters,
         properties=properties,
         observer=observer,

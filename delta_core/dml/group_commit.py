@@ -33,6 +33,7 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -115,7 +116,7 @@ class GroupCommit:
         self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
-        self._snapshot.require_writable()
+        self._snapshot.require_writable(surface=Surface.ARROW_ROWS)
         self._max_appends, self._max_bytes = max_appends, max_bytes
         self._properties = commit_properties
         self._compression = compression
@@ -370,6 +371,7 @@ class GroupCommit:
         transaction = Transaction.begin(
             self._snapshot,
             operation="WRITE",
+            surface=Surface.ARROW_ROWS,
             operation_parameters={
                 "mode": "Append",
                 "partitionBy": list(self._snapshot.partition_columns),

@@ -13,8 +13,8 @@ from delta_core.errors import InvalidTablePropertyError
 from delta_core.table_features.table_properties import ALL_PROPERTIES
 
 _RESERVED = "delta."
-_OPEN_ENDED = ("delta.constraints.", "delta.feature.")
-"""Names end in ones of the user's own; both have checks of theirs."""
+_OPEN_ENDED = ("delta.constraints.",)
+"""Names end in ones of the user's own; they have checks of theirs."""
 
 OF_OTHER_WRITERS = frozenset(
     {

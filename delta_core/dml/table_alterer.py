@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta_core.dml import alter
+from delta_core.dml.definition import columns as of_columns
+from delta_core.dml.definition import constraints as of_constraints
+from delta_core.dml.definition import domains as of_domains
+from delta_core.dml.definition import features as of_features
+from delta_core.dml.definition import properties as of_properties
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructField
@@ -30,14 +34,14 @@ class TableAlterer:
     ) -> Committed:
         """Add nullable columns at the end of the schema."""
         added = [columns] if isinstance(columns, StructField) else columns
-        return self._adopt(alter.add_columns(self._current(), added, properties=commit_properties))
+        return self._adopt(of_columns.add_columns(self._current(), added, properties=commit_properties))
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let a column hold nulls; a nested one is given by its path."""
         path = [column] if isinstance(column, str) else column
-        return self._adopt(alter.drop_not_null(self._current(), path, properties=commit_properties))
+        return self._adopt(of_columns.drop_not_null(self._current(), path, properties=commit_properties))
 
     def set_properties(
         self,
@@ -45,28 +49,36 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Set table properties."""
-        return self._adopt(alter.set_properties(self._current(), properties, properties=commit_properties))
+        """Set table properties; `delta.feature.*` and the two `delta.min*Version` raise the protocol."""
+        return self._adopt(
+            of_properties.set_properties(self._current(), properties, properties=commit_properties)
+        )
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take table properties back to their defaults; a text is one key."""
         names = [keys] if isinstance(keys, str) else keys
-        return self._adopt(alter.unset_properties(self._current(), names, properties=commit_properties))
+        return self._adopt(
+            of_properties.unset_properties(self._current(), names, properties=commit_properties)
+        )
 
     def set_name(
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Name the table."""
-        return self._adopt(alter.set_description(self._current(), name=name, properties=commit_properties))
+        return self._adopt(
+            of_properties.set_description(self._current(), name=name, properties=commit_properties)
+        )
 
     def set_description(
         self, description: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Describe the table."""
         return self._adopt(
-            alter.set_description(self._current(), description=description, properties=commit_properties)
+            of_properties.set_description(
+                self._current(), description=description, properties=commit_properties
+            )
         )
 
     def add_constraint(
@@ -80,14 +92,44 @@ class TableAlterer:
             raise ConfigurationError("Constraints are added one at a time.", fix="Pass a single entry.")
         ((name, expression),) = constraints.items()
         return self._adopt(
-            alter.add_constraint(self._current(), name, expression, properties=commit_properties)
+            of_constraints.add_constraint(self._current(), name, expression, properties=commit_properties)
         )
 
     def drop_constraint(
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Drop a CHECK constraint."""
-        return self._adopt(alter.drop_constraint(self._current(), name, properties=commit_properties))
+        return self._adopt(
+            of_constraints.drop_constraint(self._current(), name, properties=commit_properties)
+        )
+
+    def add_feature(
+        self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
+        """Let the table support a feature, such as `vacuumProtocolCheck`, without turning anything on."""
+        return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
+
+    def set_domain_metadata(
+        self,
+        domain: str,
+        configuration: str,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Set a metadata domain of your own; names that begin with `delta.` are the protocol's."""
+        return self._adopt(
+            of_domains.set_domain_metadata(
+                self._current(), domain, configuration, properties=commit_properties
+            )
+        )
+
+    def remove_domain_metadata(
+        self, domain: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
+        """Take a metadata domain of your own away."""
+        return self._adopt(
+            of_domains.remove_domain_metadata(self._current(), domain, properties=commit_properties)
+        )
 
     def _current(self) -> Snapshot:
         self._table.update_incremental()

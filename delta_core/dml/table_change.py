@@ -12,11 +12,6 @@ from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.dml.known_properties import refuse_unknown_properties
-from delta_core.dml.protocol_choice import (
-    protocol_for,
-    refuse_protocol_properties,
-    refuse_unsupported_definition,
-)
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.enforcement import schema_problems
@@ -24,6 +19,13 @@ from delta_core.schema.evolution import merge_schemas, require_writable_void, va
 from delta_core.schema.json import schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.enablement import (
+    ProtocolRequest,
+    evolved_protocol,
+    protocol_for,
+    refuse_unsupported_definition,
+)
+from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.table_properties import TableProperties
 
 
@@ -137,9 +139,10 @@ def canonical_partition_columns(schema: StructType, partition_by: Sequence[str])
 
 def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int) -> TableChange:
     partition_columns = canonical_partition_columns(data_schema, definition.partition_by or ())
-    configuration = dict(definition.configuration or {})
+    request = ProtocolRequest.of(definition.configuration or {})
+    configuration = dict(request.properties)
     _check_new(data_schema, partition_columns)
-    refuse_protocol_properties(configuration)
+    refuse_internal_properties(configuration)
     TableProperties.of(configuration).validate()
     metadata = Metadata(
         id=str(uuid4()),
@@ -150,13 +153,13 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
         description=definition.description,
         created_time_ms=now_ms,
     )
-    refuse_unsupported_definition(metadata)
+    refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(configuration)
     return TableChange(
         schema=data_schema,
         partition_columns=partition_columns,
         configuration=configuration,
-        actions=(protocol_for(data_schema, configuration), metadata),
+        actions=(protocol_for(data_schema, configuration, request=request), metadata),
     )
 
 
@@ -177,7 +180,9 @@ def _changed(snapshot: Snapshot, schema: StructType, partition_columns: tuple[st
         actions.append(
             replace(metadata, schema_string=schema_to_json(schema), partition_columns=partition_columns)
         )
-        protocol: Protocol = protocol_for(schema, metadata.configuration, current=snapshot.protocol)
+        protocol: Protocol = evolved_protocol(
+            snapshot.protocol, metadata.configuration, before=snapshot.schema, after=schema
+        )
         if protocol != snapshot.protocol:
             actions.insert(0, protocol)
     return TableChange(
@@ -208,8 +213,13 @@ def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None
 
 
 def _check_configuration(snapshot: Snapshot, definition: TableDefinition) -> None:
+    if not definition.configuration:
+        return
     current = snapshot.metadata.configuration
-    differing = sorted(k for k, v in (definition.configuration or {}).items() if current.get(k) != v)
+    request = ProtocolRequest.of(definition.configuration)
+    differing = sorted(k for k, v in request.properties.items() if current.get(k) != v)
+    if not request.is_met_by(snapshot.protocol):
+        differing += sorted(set(definition.configuration) - set(request.properties))
     if differing:
         raise ConfigurationError(
             f"The table exists and has other values for {', '.join(differing)}.",

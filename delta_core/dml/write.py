@@ -19,6 +19,7 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -141,7 +142,7 @@ def write_deltalake(
                 fix="Use mode='append' or mode='overwrite' to write to it.",
             )
         # The commit asks again; here it saves writing files that could not be committed.
-        snapshot.require_writable()
+        snapshot.require_writable(surface=Surface.ARROW_ROWS)
     rows = as_rows(data)
     definition = TableDefinition(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
@@ -167,6 +168,7 @@ def write_deltalake(
         committed = commit_new_files(
             snapshot,
             store,
+            surface=Surface.ARROW_ROWS,
             mode=_commit_mode(mode, predicate),
             adds=adds,
             schema=data_schema,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from delta_core.dml.protocol_choice import CONSTRAINT_PREFIX
 from delta_core.errors import ExpressionError
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
@@ -16,6 +15,7 @@ from delta_core.policies.contract import Contract, Evolution, MissingColumns, Ne
 from delta_core.schema.enforcement import widens_losslessly
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 
 
 class Change(StrEnum):

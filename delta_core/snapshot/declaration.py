@@ -10,6 +10,7 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.table_schema import table_schema
 from delta_core.table_features.support import require_write_support
+from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 
 
@@ -20,7 +21,7 @@ class Declaration:
         self.protocol = protocol
         self.metadata = metadata
         self._schema: StructType | None = None
-        self._written_with: set[tuple[bool, bool]] = set()
+        self._written_with: set[tuple[Surface, bool, bool]] = set()
 
     def schema(self, *, where: str) -> StructType:
         """The table's schema. Raises as `table_schema`, which `where` is for."""
@@ -39,15 +40,16 @@ class Declaration:
         return TableProperties.of(self.metadata.configuration)
 
     def require_writable(
-        self, *, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
+        self, *, surface: Surface, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
     ) -> None:
         """Refuse as `require_write_support`, which need not look twice at what it let pass."""
-        facts = (has_deletion_vectors, has_v2_checkpoint)
+        facts = (surface, has_deletion_vectors, has_v2_checkpoint)
         if facts in self._written_with:
             return
         require_write_support(
             self.protocol,
             self.metadata,
+            surface=surface,
             has_deletion_vectors=has_deletion_vectors,
             has_v2_checkpoint=has_v2_checkpoint,
             operation=operation,

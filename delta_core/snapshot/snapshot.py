@@ -50,6 +50,7 @@ from delta_core.snapshot.open_log import (
 from delta_core.snapshot.version_floor import not_below_floor, note_version
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.support import require_log_support, require_read_support
+from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 
 
@@ -394,13 +395,10 @@ class Snapshot:
         if "deletionVectors" not in (self.protocol.reader_features or ()) and self.files.has_deletion_vectors:
             raise unlisted_vector(operation, where=f"version {self.version} of {self._store.uri!r}")
 
-    def require_writable(self, *, operation: str = "write to the table") -> None:
-        """Refuse when a commit of ours could damage the table.
-
-        Raises:
-            UnsupportedTableFeatureError: naming the features and the operation.
-        """
+    def require_writable(self, *, surface: Surface, operation: str = "write to the table") -> None:
+        """Refuse when the surface could damage the table: UnsupportedTableFeatureError, with the features."""
         self._declared.require_writable(
+            surface=surface,
             has_deletion_vectors=self._may_have_deletion_vectors(),
             has_v2_checkpoint=self.has_v2_checkpoint,
             operation=operation,

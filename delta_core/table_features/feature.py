@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
+from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, NO_SURFACES, Surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class TableFeature:
         legacy_writer_version: writer version that implies it below version 7.
         readable: tables that use it are read correctly, through a scan.
         plain_rows: their data files may also be read as they are, by who knows nothing of the feature.
-        writable: tables that use it are written correctly.
+        writable_by: the surfaces by which tables that use it are written correctly.
+        requires: features that a table which lists this one must list, too.
         active: whether a table uses it; a listed feature that is not in use asks nothing of us.
     """
 
@@ -49,8 +51,14 @@ class TableFeature:
     legacy_writer_version: int | None = None
     readable: bool = True
     plain_rows: bool = True
-    writable: bool = False
+    writable_by: frozenset[Surface] = NO_SURFACES
+    requires: frozenset[str] = frozenset()
     active: ActiveProbe = lambda _: True
+
+    @property
+    def may_be_enabled(self) -> bool:
+        """Whether a definition of ours may ask for it."""
+        return Surface.COMMIT in self.writable_by
 
 
 def _enabled(key: str) -> ActiveProbe:
@@ -111,59 +119,112 @@ READ_PROBES: dict[str, ActiveProbe] = {
     "typeWidening-preview": _column_metadata("delta.typeChanges"),
 }
 
+_DOMAINS = frozenset({"domainMetadata"})
+
 _ALL = (
-    TableFeature(name="appendOnly", legacy_writer_version=2, writable=True),
-    TableFeature(name="invariants", legacy_writer_version=2, writable=True),
-    TableFeature(name="checkConstraints", legacy_writer_version=3, writable=True, active=_constraints),
+    TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_SURFACES),
+    TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_SURFACES),
     TableFeature(
-        name="changeDataFeed", legacy_writer_version=4, active=_enabled("delta.enableChangeDataFeed")
+        name="checkConstraints", legacy_writer_version=3, writable_by=ALL_SURFACES, active=_constraints
     ),
+    # Checkpoints hold no change data, and a vacuum leaves its folder alone; writes that change rows do not
+    # record them yet.
+    TableFeature(
+        name="changeDataFeed",
+        legacy_writer_version=4,
+        writable_by=LOG_ONLY,
+        active=_enabled("delta.enableChangeDataFeed"),
+    ),
+    # How a new row gets its values: what only moves the log's words about files never makes one.
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
+        writable_by=LOG_ONLY,
         active=_column_metadata("delta.generationExpression"),
     ),
+    # The log's own names are physical, and are copied as they stand.
     TableFeature(
         name="columnMapping",
         in_reader=True,
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
+        writable_by=LOG_ONLY,
         active=_column_mapping,
     ),
+    # The high-water mark is part of the metadata, which is copied whole.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
+        writable_by=LOG_ONLY,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
-    TableFeature(name="timestampNtz", in_reader=True, writable=True),
-    TableFeature(name="vacuumProtocolCheck", in_reader=True, writable=True),
-    TableFeature(name="domainMetadata", writable=True),
-    TableFeature(name="deletionVectors", in_reader=True, plain_rows=False, active=_deletion_vectors),
-    TableFeature(name="v2Checkpoint", in_reader=True, active=_v2_policy),
-    TableFeature(name="rowTracking"),
-    TableFeature(name="inCommitTimestamp", writable=True, active=_enabled("delta.enableInCommitTimestamps")),
-    TableFeature(name="inCommitTimestamp-preview", active=_enabled("delta.enableInCommitTimestamps-preview")),
-    TableFeature(name="allowColumnDefaults", active=_column_metadata("CURRENT_DEFAULT")),
-    TableFeature(name="clustering"),
-    TableFeature(name="checkpointProtection"),
-    TableFeature(name="icebergCompatV1", active=_enabled("delta.enableIcebergCompatV1")),
-    TableFeature(name="icebergCompatV2", active=_enabled("delta.enableIcebergCompatV2")),
-    TableFeature(name="materializePartitionColumns"),
+    TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
+    TableFeature(name="vacuumProtocolCheck", in_reader=True, writable_by=ALL_SURFACES),
+    TableFeature(name="domainMetadata", writable_by=ALL_SURFACES),
     TableFeature(
-        name="typeWidening", in_reader=True, plain_rows=False, active=_enabled("delta.enableTypeWidening")
+        name="deletionVectors",
+        in_reader=True,
+        plain_rows=False,
+        writable_by=LOG_ONLY,
+        active=_deletion_vectors,
+    ),
+    TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),
+    # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
+    TableFeature(name="rowTracking", writable_by=LOG_ONLY, requires=_DOMAINS),
+    TableFeature(
+        name="inCommitTimestamp",
+        writable_by=ALL_SURFACES,
+        active=_enabled("delta.enableInCommitTimestamps"),
+    ),
+    # A checkpoint holds no commit. A vacuum's commits need a time in them, and a clean-up goes by such times.
+    TableFeature(
+        name="inCommitTimestamp-preview",
+        writable_by=frozenset({Surface.CHECKPOINT}),
+        active=_enabled("delta.enableInCommitTimestamps-preview"),
+    ),
+    TableFeature(
+        name="allowColumnDefaults", writable_by=LOG_ONLY, active=_column_metadata("CURRENT_DEFAULT")
+    ),
+    # Tags, providers and the domain are copied.
+    TableFeature(name="clustering", writable_by=LOG_ONLY, requires=_DOMAINS),
+    # It binds exactly those who write checkpoints and clean up the log.
+    TableFeature(name="checkpointProtection"),
+    # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
+    TableFeature(
+        name="icebergCompatV1",
+        writable_by=LOG_ONLY - {Surface.VACUUM},
+        requires=frozenset({"columnMapping"}),
+        active=_enabled("delta.enableIcebergCompatV1"),
+    ),
+    TableFeature(
+        name="icebergCompatV2",
+        writable_by=LOG_ONLY - {Surface.VACUUM},
+        requires=frozenset({"columnMapping"}),
+        active=_enabled("delta.enableIcebergCompatV2"),
+    ),
+    # It is about the columns of new data files.
+    TableFeature(name="materializePartitionColumns", writable_by=LOG_ONLY),
+    # Types that changed are part of the schema, which is copied whole; statistics stay in the old type.
+    TableFeature(
+        name="typeWidening",
+        in_reader=True,
+        plain_rows=False,
+        writable_by=LOG_ONLY,
+        active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
+        writable_by=LOG_ONLY,
         active=_enabled("delta.enableTypeWidening"),
     ),
-    TableFeature(name="variantType", in_reader=True, plain_rows=False, active=_has_type("variant")),
-    TableFeature(name="variantType-preview", in_reader=True, plain_rows=False, active=_has_type("variant")),
-    TableFeature(name="variantShredding", in_reader=True, plain_rows=False, active=_has_type("variant")),
-    TableFeature(
-        name="variantShredding-preview", in_reader=True, plain_rows=False, active=_has_type("variant")
+    *(
+        TableFeature(
+            name=name, in_reader=True, plain_rows=False, writable_by=LOG_ONLY, active=_has_type("variant")
+        )
+        for name in ("variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
     ),
 )
 

@@ -13,6 +13,7 @@ from delta_core.table_features.feature import (
     reader_features,
     writer_features,
 )
+from delta_core.table_features.surface import Surface, in_words
 from delta_core.table_features.type_widening import unsupported_changes
 
 MAX_READER_VERSION = 3
@@ -89,11 +90,20 @@ def require_write_support(
     protocol: Protocol,
     metadata: Metadata,
     *,
+    surface: Surface,
     has_deletion_vectors: bool = True,
     has_v2_checkpoint: bool = True,
     operation: str = "write to the table",
 ) -> None:
-    """Refuse a table that a commit of ours could damage. Includes `require_read_support`.
+    """Refuse a table that a writer of ours could damage. Includes `require_read_support`.
+
+    Args:
+        protocol: the table's protocol.
+        metadata: the table's metadata.
+        surface: who writes; a feature that is in use must be written correctly by it.
+        has_deletion_vectors: False when no live file is known to have one.
+        has_v2_checkpoint: False when the version does not come from one.
+        operation: what was asked, for the message.
 
     Raises:
         UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
@@ -103,6 +113,7 @@ def require_write_support(
         metadata,
         has_deletion_vectors=has_deletion_vectors,
         has_v2_checkpoint=has_v2_checkpoint,
+        through_scan=not surface.opens_data_files,
         operation=operation,
     )
     if protocol.min_writer_version > MAX_WRITER_VERSION:
@@ -110,9 +121,9 @@ def require_write_support(
     facts = TableFacts(
         metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
     )
-    refused = [name for name in sorted(writer_features(protocol)) if not _may_write(name, facts)]
+    refused = [name for name in sorted(writer_features(protocol)) if not _may_write(name, facts, surface)]
     if refused:
-        raise _unsupported(refused, operation)
+        raise _unsupported(refused, operation, surface)
 
 
 def _may_read(name: str, facts: TableFacts, through_scan: bool) -> bool:
@@ -123,24 +134,36 @@ def _may_read(name: str, facts: TableFacts, through_scan: bool) -> bool:
     return readable or not READ_PROBES.get(name, feature.active)(facts)
 
 
-def _may_write(name: str, facts: TableFacts) -> bool:
+def _may_write(name: str, facts: TableFacts, surface: Surface) -> bool:
     feature = FEATURES.get(name)
     if feature is None:
         return False
-    return feature.writable or not feature.active(facts)
+    return surface in feature.writable_by or not feature.active(facts)
 
 
-def _unsupported(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
+def _unsupported(
+    names: Iterable[str], operation: str, surface: Surface | None = None
+) -> UnsupportedTableFeatureError:
     listed = list(names)
     unknown = [name for name in listed if name not in FEATURES]
     cause = "The table uses a feature that this version of deltaward does not support"
+    if surface is not None and len(unknown) < len(listed):
+        cause += f" for {surface.words}"
     if unknown:
         cause += f" ({', '.join(unknown)}: not known at all)"
+    fix = "Use an engine that supports the feature, or drop the feature from the table with it."
+    able = None if surface is None else _able(listed)
+    if able:
+        fix += f" What deltaward does to such a table: {able}."
     return UnsupportedTableFeatureError(
-        f"Cannot {operation}: unsupported table feature {', '.join(listed)}.",
-        cause=cause + ".",
-        fix="Use an engine that supports the feature, or drop the feature from the table with it.",
+        f"Cannot {operation}: unsupported table feature {', '.join(listed)}.", cause=cause + ".", fix=fix
     )
+
+
+def _able(names: Iterable[str]) -> str:
+    """The surfaces that could do with all of these features, in words."""
+    known = [FEATURES[name].writable_by if name in FEATURES else frozenset() for name in names]
+    return in_words(frozenset.intersection(*known))
 
 
 def _newer_version(side: str, version: int, highest: int, operation: str) -> UnsupportedTableFeatureError:

@@ -28,6 +28,7 @@ from delta_core.snapshot.version_floor import note_version
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.support import require_write_support
+from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
@@ -80,6 +81,7 @@ class Transaction:
         clock: Clock,
         random: Random,
         known_at_ms: int | None,
+        surface: Surface = Surface.COMMIT,
         resolver: ConflictResolver | None = None,
     ) -> None:
         self.store = store
@@ -94,6 +96,7 @@ class Transaction:
         self._clock = clock
         self._random = random
         self._resolver = resolver
+        self._surface = surface
         self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
         self._actions: list[Action] = []
         self._reads_whole_table = False
@@ -110,6 +113,7 @@ class Transaction:
         snapshot: Snapshot,
         *,
         operation: str,
+        surface: Surface = Surface.COMMIT,
         operation_parameters: Mapping[str, Any] | None = None,
         properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
         isolation: IsolationLevel | None = None,
@@ -124,6 +128,7 @@ class Transaction:
         Args:
             snapshot: the state that the operation is based on.
             operation: the operation's name in the history, such as `WRITE` or `OPTIMIZE`.
+            surface: which writer this is; every feature that the table uses must be supported there.
             operation_parameters: values are stored as strings, those that are not text as JSON.
             properties: provenance, idempotency key and limits.
             isolation: overrides the table's level (`delta.isolationLevel`).
@@ -136,11 +141,12 @@ class Transaction:
         Raises:
             UnsupportedTableFeatureError: the table needs something that this writer does not do.
         """
-        snapshot.require_writable(operation=f"commit {operation}")
+        snapshot.require_writable(surface=surface, operation=f"commit {operation}")
         return cls(
             store=snapshot.store,
             snapshot=snapshot,
             operation=operation,
+            surface=surface,
             operation_parameters=operation_parameters,
             properties=properties,
             isolation=isolation,
@@ -157,6 +163,7 @@ class Transaction:
         store: LogStore,
         *,
         operation: str = "CREATE TABLE",
+        surface: Surface = Surface.COMMIT,
         operation_parameters: Mapping[str, Any] | None = None,
         properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
         isolation: IsolationLevel | None = None,
@@ -176,6 +183,7 @@ class Transaction:
             store=store,
             snapshot=None,
             operation=operation,
+            surface=surface,
             operation_parameters=operation_parameters,
             properties=properties,
             isolation=isolation,
@@ -350,7 +358,7 @@ class Transaction:
         self._check_files(actions)
         if protocols or metadatas:
             protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
-            require_write_support(protocol, metadata)
+            require_write_support(protocol, metadata, surface=self._surface)
             settled = settled_provenance(self.snapshot, protocol, metadata)
             # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the
             # protocol changes.

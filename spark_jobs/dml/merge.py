@@ -21,6 +21,7 @@ from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.file_actions import num_records
 from delta_core.transaction.idempotency import already_applied
@@ -223,7 +224,7 @@ def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
     """Refuse before any work what the commit would refuse after it."""
     snapshot.require_readable(operation="merge into the table")
-    snapshot.require_writable(operation="merge into the table")
+    snapshot.require_writable(surface=Surface.MERGE, operation="merge into the table")
     if snapshot.properties.append_only and not clauses.is_insert_only:
         raise InvalidTableError(
             "The table is append-only, so a merge can only insert rows.",

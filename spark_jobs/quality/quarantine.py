@@ -45,6 +45,7 @@ from delta_core.schema.types import (
 )
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import CommitProperties
 
 REASON: Final = "_quarantine_reason"
@@ -130,7 +131,7 @@ class Quarantine:
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        snapshot.require_writable()
+        snapshot.require_writable(surface=Surface.SPARK_ROWS)
         try:
             plan_table_change(
                 snapshot,

@@ -22,6 +22,7 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.idempotency import already_applied
@@ -179,7 +180,7 @@ def write_to(
     if snapshot is not None:
         if already_applied(snapshot, request.properties.txn) is not None:
             return _result(request, version_from, version_from, already=True)
-        snapshot.require_writable()
+        snapshot.require_writable(surface=Surface.SPARK_ROWS)
     data_schema = _data_schema(df, request)
     change = plan_table_change(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
@@ -225,6 +226,7 @@ def write_to(
             configuration=request.definition.configuration,
             must_create=must_create,
             reads_table=request.reads_table,
+            surface=Surface.SPARK_ROWS,
             properties=properties,
             observer=observer,
             clock=clock,

@@ -24,7 +24,6 @@ from delta_core.checkpoint.v2 import ManifestForm, write_v2_checkpoint
 from delta_core.checkpoint.version_checksum import checksum_fields, write_version_checksum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from delta_core.table_features import feature
 from tests.support.log_builder import LogBuilder
 from tests.support.repository import ROOT
 
@@ -109,12 +108,8 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Peers:
         elif name == "compacted":
             compact_log(snapshot, first=0, last=4)
         else:
-            with pytest.MonkeyPatch.context() as patch:
-                known = dict(feature.FEATURES)
-                known["v2Checkpoint"] = replace(known["v2Checkpoint"], writable=True)
-                patch.setattr("delta_core.table_features.support.FEATURES", known)
-                form = ManifestForm.JSON if name.endswith("json") else ManifestForm.PARQUET
-                write_v2_checkpoint(snapshot, form=form, sidecar_actions=5)
+            form = ManifestForm.JSON if name.endswith("json") else ManifestForm.PARQUET
+            write_v2_checkpoint(snapshot, form=form, sidecar_actions=5)
             _without_commits(uri, snapshot.version)
     answer = subprocess.run(
         [sys.executable, "-m", "tests.support.delta_spark_continues", str(tables), str(answers)],

@@ -161,8 +161,8 @@ MUTANTS = [
         name="an unknown feature does not matter to vacuum",
         target=f"{VACUUM}.plan:plan_vacuum",
         edits=(
-            ('    snapshot.require_writable(operation="vacuum the table")\n', ""),
-            ('    latest.require_writable(operation="vacuum the table")\n', ""),
+            ('    snapshot.require_writable(surface=Surface.VACUUM, operation="vacuum the table")\n', ""),
+            ('    latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")\n', ""),
         ),
         killer=f"{VACUUM_TESTS}::test_an_unknown_writer_feature_is_refused",
     ),

@@ -11,7 +11,7 @@ from deltalake import DeltaTable as Peer
 
 import spark_jobs
 from delta_core import DeltaTable
-from delta_core.dml.alter import create_table
+from delta_core.dml.definition.create import create_table
 from delta_core.errors import ConstraintViolationError, ExpressionError
 from delta_core.schema.types import INTEGER, LONG, StructField, StructType
 from delta_core.storage.open import open_store

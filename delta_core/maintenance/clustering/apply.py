@@ -22,6 +22,7 @@ from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.planned_files import require_same_table, still_live
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
@@ -96,7 +97,7 @@ def apply_z_order(
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation="put the table into Z-order")
-    latest.require_writable(operation="put the table into Z-order")
+    latest.require_writable(surface=Surface.REWRITE, operation="put the table into Z-order")
     clustering_columns(latest, plan.columns)
     if plan.is_empty:
         return ZOrderResult(committed=None, metrics=_figures(plan, []))
@@ -126,6 +127,7 @@ def apply_z_order(
     transaction = Transaction.begin(
         latest,
         operation="OPTIMIZE",
+        surface=Surface.REWRITE,
         operation_parameters={
             "predicate": [plan.predicate] if plan.predicate else [],
             "zOrderBy": list(plan.columns),

@@ -23,6 +23,7 @@ from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.uri import resolve_data_path
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
@@ -85,7 +86,7 @@ def apply_compaction(
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation="compact the table")
-    latest.require_writable(operation="compact the table")
+    latest.require_writable(surface=Surface.REWRITE, operation="compact the table")
     if plan.is_empty:
         return CompactionResult(committed=None, metrics=_figures(plan, []))
     planned = {file.path: file.size_bytes for item in plan.bins for file in item.files}
@@ -98,6 +99,7 @@ def apply_compaction(
     transaction = Transaction.begin(
         latest,
         operation="OPTIMIZE",
+        surface=Surface.REWRITE,
         operation_parameters={
             "predicate": [plan.predicate] if plan.predicate else [],
             "zOrderBy": [],

@@ -23,6 +23,7 @@ from delta_core.maintenance.restore.plan import (
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
@@ -96,7 +97,7 @@ def apply_restore(
         )
     if expected_version is not None:
         require_version(latest, expected_version)
-    latest.require_writable(operation="restore the table")
+    latest.require_writable(surface=Surface.RESTORE, operation="restore the table")
     current = plan_restore(latest, version=plan.target_version, clock=clock)
     if _effect(current) != _effect(plan):
         raise ConcurrentModificationError(
@@ -119,6 +120,7 @@ def apply_restore(
     transaction = Transaction.begin(
         latest,
         operation="RESTORE",
+        surface=Surface.RESTORE,
         operation_parameters={
             "version": None if by_timestamp else plan.target_version,
             "timestamp": _iso(plan.target_timestamp_ms) if by_timestamp else None,

@@ -20,6 +20,7 @@ from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
+from delta_core.table_features.internal_properties import restored_configuration
 from delta_core.transaction.in_commit_time import settled_provenance
 
 _COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
@@ -208,8 +209,9 @@ def plan_restore(
 
 
 def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
-    """The target's metadata under the table's present identity; since when commits carry their time stays."""
-    restored = replace(target.metadata, id=snapshot.metadata.id)
+    """The target's metadata under the table's present identity, with the records that cannot be undone."""
+    configuration = restored_configuration(snapshot.metadata.configuration, target.metadata.configuration)
+    restored = replace(target.metadata, id=snapshot.metadata.id, configuration=configuration)
     return settled_provenance(snapshot, snapshot.protocol, restored)
 
 

@@ -24,6 +24,7 @@ from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
@@ -95,7 +96,7 @@ def apply_vacuum(
             cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
             fix="plan again",
         )
-    latest.require_writable(operation="vacuum the table")
+    latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     require_table_directory(latest.store.uri)
     require_deletable(latest, [file.path for file in plan.files])
     if plan.is_empty:
@@ -170,7 +171,7 @@ class _Deletion:
         self._progress.emit("data.writing", done=0, total=total)
         for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
-            latest.require_writable(operation="vacuum the table")
+            latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
             keep = _keep(latest, self._plan) | self._pinned(latest, group) | self._recent(latest, group)
             going = [
                 file
@@ -237,6 +238,7 @@ def _commit_start(
     transaction = Transaction.begin(
         latest,
         operation="VACUUM START",
+        surface=Surface.VACUUM,
         operation_parameters={
             "retentionCheckEnabled": plan.retention.enforced,
             "defaultRetentionMillis": latest.properties.deleted_file_retention_ms,
@@ -263,6 +265,7 @@ def _commit_end(
     transaction = Transaction.begin(
         latest.refresh(),
         operation="VACUUM END",
+        surface=Surface.VACUUM,
         operation_parameters={"status": status},
         properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,

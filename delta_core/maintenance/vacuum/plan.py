@@ -28,6 +28,7 @@ from delta_core.maintenance.vacuum.vectors import named_keys
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.surface import Surface
 
 _REASONS = {
     FileKind.STAGING: "unfinished file of a job that ended, older than the retention",
@@ -195,7 +196,7 @@ def plan_vacuum(
         LeaseFileError: a reader's pin cannot be read.
         StorageError, InvalidTableError: something could not be read; nothing is planned then.
     """
-    snapshot.require_writable(operation="vacuum the table")
+    snapshot.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     require_table_directory(snapshot.store.uri)
     retention = choose_retention(
         snapshot.properties, retention_hours=retention_hours, enforce_retention=enforce_retention, force=force
@@ -204,7 +205,7 @@ def plan_vacuum(
     cutoff_ms = retention.cutoff_ms(now_ms)
     listed = list(listed_files(snapshot))
     latest = snapshot.refresh()
-    latest.require_writable(operation="vacuum the table")
+    latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, retention_ms=retention.retention_ms)
     pinned = Pins().in_force(latest, store_now_ms=now_ms)
     unpinned = [

@@ -33,6 +33,11 @@ ELSEWHERE = {
 }
 """Operations of the matrix that are not killed, with the reason."""
 
+NAMES_ELSEWHERE = {
+    "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
+}
+"""Names of commits that no operation here makes, with the reason."""
+
 READING_JOBS = {
     "describe": "writes nothing",
     "observe": "writes nothing",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delta_core.checkpoint.classic import write_checkpoint
-from delta_core.dml import alter
+from delta_core.dml.definition.properties import set_properties
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.concurrency.kill_points.operation import Start
@@ -64,7 +64,7 @@ def start_table(start: Start, place: Place, folder: Path) -> StartTable:
     version = model.version
     if start is Start.DUE:
         store = LocalLogStore(root)
-        alter.set_properties(Snapshot.load(store), _INTERVAL)
+        set_properties(Snapshot.load(store), _INTERVAL)
         version += 1
         write_checkpoint(Snapshot.load(store, version=_EARLIER_CHECKPOINT))
         state = state.with_properties(_INTERVAL)

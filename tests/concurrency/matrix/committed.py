@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tests.support.repository import ROOT
 
+_FORWARDING = ("Transaction.begin", "Transaction.create", "_begin", "commit_new_files", "commit_change")
+
 
 def committed_names() -> set[str]:
     """Every text that some module gives as the name of a commit's operation."""
@@ -23,7 +25,7 @@ def _committed_names(path: Path) -> Iterator[str]:
     """The texts that a module gives as the name of a commit's operation.
 
     That is what `Transaction.begin`, `create` and what forwards to them take as `operation`, as a literal, a
-    constant of the module, a default, or the third argument of `alter._change`.
+    constant of the module, or a default.
     """
     tree = ast.parse(path.read_text())
     constants = {
@@ -37,10 +39,8 @@ def _committed_names(path: Path) -> Iterator[str]:
         given: list[ast.expr | None] = []
         if isinstance(node, ast.Call):
             function = ast.unparse(node.func)
-            if function in ("Transaction.begin", "Transaction.create", "_begin", "commit_new_files"):
+            if function in _FORWARDING:
                 given += [keyword.value for keyword in node.keywords if keyword.arg == "operation"]
-            elif function == "_change":
-                given.append(node.args[2])
         elif isinstance(node, ast.FunctionDef):
             defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
             if node.name in ("create", "commit_new_files"):

@@ -13,7 +13,8 @@ from functools import cache
 
 import pyarrow as pa
 
-from delta_core.dml import alter
+from delta_core.dml.definition.constraints import add_constraint
+from delta_core.dml.definition.create import create_table
 from delta_core.dml.write import write_deltalake
 from delta_core.schema.types import LONG, STRING, StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -153,8 +154,8 @@ def template(level: IsolationLevel) -> Template:
         )
     )
     properties = {"delta.isolationLevel": level.value, OWNER: "a team"}
-    alter.create_table(store, schema=schema, partition_by=["p"], configuration=properties)
-    alter.add_constraint(Snapshot.load(store), CHECK, "id > 0")
+    create_table(store, schema=schema, partition_by=["p"], configuration=properties)
+    add_constraint(Snapshot.load(store), CHECK, "id > 0")
 
     def put(*tables: pa.Table, **options: str) -> None:
         handle = Handle(Snapshot.load(store))

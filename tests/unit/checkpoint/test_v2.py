@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,21 +30,11 @@ from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.log_path import LogFileKind
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features import feature
 from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.log_builder import DAY_MS, NOW_MS, LogBuilder, add, metadata, protocol, remove
 
 V2 = {"delta.checkpointPolicy": "v2"}
 LISTED = frozenset({"v2Checkpoint", "domainMetadata"})
-
-
-@pytest.fixture(autouse=True)
-def _v2_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the feature were written through every surface."""
-    known = dict(feature.FEATURES)
-    known["v2Checkpoint"] = replace(known["v2Checkpoint"], writable=True)
-    for module in ("feature", "support"):
-        monkeypatch.setattr(f"delta_core.table_features.{module}.FEATURES", known)
 
 
 @pytest.fixture

@@ -140,14 +140,18 @@ def test_name_of_the_next_commit_that_is_blocked_ends_the_write_at_once(root: Pa
 @pytest.mark.parametrize(
     "key", ["delta.minReaderVersion", "delta.minWriterVersion", "delta.minwriterversion"]
 )
-def test_protocol_versions_are_no_table_properties(root: Path, key: str) -> None:
+def test_protocol_versions_that_are_none_are_refused(root: Path, key: str) -> None:
     new = root / "new"
-    with pytest.raises(InvalidTablePropertyError, match=key) as caught:
-        write_deltalake(new, rows(1), configuration={key: "3"})
-    assert caught.value.fix
-    assert not new.exists()
+    for value in ("8", "0", "-1", "two", ""):
+        with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+            write_deltalake(new, rows(1), configuration={key: value})
+        assert caught.value.fix
+        assert not new.exists()
+        with pytest.raises(InvalidTablePropertyError, match=key):
+            DeltaTable(root).alter.set_properties({key: value})
     with pytest.raises(InvalidTablePropertyError, match=key):
-        DeltaTable(root).alter.set_properties({key: "3"})
+        DeltaTable(root).alter.unset_properties([key])
+    assert DeltaTable(root).version() == 1
 
 
 @pytest.mark.parametrize("key", ["delta.feature.deletionVectors", "Delta.Feature.deletionVectors"])

@@ -23,7 +23,6 @@ from delta_core.maintenance.vacuum import VacuumPlan, apply_vacuum, plan_vacuum
 from delta_core.snapshot.pins import pin_version
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.table_properties import TableProperties
 from tests.support.hostile_paths import AuditedStore, hostile_paths
 from tests.support.log_builder import DAY_MS, NOW_MS, LogBuilder, add, metadata, protocol, remove
@@ -35,13 +34,6 @@ LISTED = protocol(
     reader_features=frozenset({"deletionVectors"}),
     writer_features=frozenset({"deletionVectors"}),
 )
-
-
-@pytest.fixture(autouse=True)
-def writable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vacuum is right for tables with vectors, whether or not everything else that writes is."""
-    open_to_all = dataclasses.replace(FEATURES["deletionVectors"], writable=True, plain_rows=True)
-    monkeypatch.setitem(FEATURES, "deletionVectors", open_to_all)  # type: ignore[arg-type]
 
 
 class Table:

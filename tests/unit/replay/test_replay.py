@@ -130,7 +130,7 @@ def test_a_deletion_vector_tells_files_of_a_checkpoint_apart(
     log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
     vectors = [None, _vector(1), _vector(2), replace(_vector(1), offset=7), replace(_vector(1), offset=None)]
     log.commit(*(add("x", deletion_vector=vector, size_bytes=size) for size, vector in enumerate(vectors)))
-    monkeypatch.setattr(Snapshot, "require_writable", lambda self, operation: None)
+    monkeypatch.setattr(Snapshot, "require_writable", lambda self, **_: None)
     write_checkpoint(_load(log))
     for size, vector in enumerate(vectors):
         log.commit(remove("x", deletion_vector=vector))
@@ -144,7 +144,7 @@ def test_tombstones_of_escaped_paths_are_told_apart_by_their_deletion_vectors(lo
     features = {"reader_features": DELETION_VECTORS, "writer_features": DELETION_VECTORS}
     log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Snapshot, "require_writable", lambda self, operation: None)
+        patched.setattr(Snapshot, "require_writable", lambda self, **_: None)
         log.commit(*(remove("%61%20b", deletion_vector=_vector(number)) for number in range(3)))
         write_checkpoint(_load(log))
     for number, left in ((2, {0, 1}), (0, {1})):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from delta_core.errors import (
 from delta_core.snapshot.history import commit_actions, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
+from delta_core.table_features.surface import Surface
 from tests.support.log_builder import NOW_MS, SCHEMA_STRING, LogBuilder, add, metadata, protocol, remove
 
 
@@ -54,7 +56,7 @@ def test_what_a_snapshot_tells(log: LogBuilder) -> None:
     assert snapshot.protocol == protocol()
     assert _paths(snapshot) == {"a", "file-1", "file-2"}
     snapshot.require_readable()
-    snapshot.require_writable()
+    snapshot.require_writable(surface=Surface.ARROW_ROWS)
 
 
 def test_existence(log: LogBuilder) -> None:
@@ -301,7 +303,11 @@ def test_unknown_features_are_refused_by_name(log: LogBuilder) -> None:
         metadata(),
     )
     snapshot = _load(log)
-    for refused in (snapshot.require_readable, snapshot.require_writable, lambda: snapshot.files):
+    for refused in (
+        snapshot.require_readable,
+        *(partial(snapshot.require_writable, surface=surface) for surface in Surface),
+        lambda: snapshot.files,
+    ):
         with pytest.raises(UnsupportedTableFeatureError, match=r"table feature catalogManaged\."):
             refused()
 

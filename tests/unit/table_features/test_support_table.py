@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support_table import support_table
+from delta_core.table_features.surface import Surface
 from tests.support.repository import ROOT
 
 
@@ -17,4 +18,24 @@ def test_every_feature_has_its_row() -> None:
     for name in FEATURES:
         assert f"| `{name}` |" in page
     assert "| `variantShredding` | reader and writer | | yes | refused | refused |" in page
+    assert "| refused | refused | yes | yes | refused |" in _row(page, "icebergCompatV2")
+    assert "yes" not in _row(page, "rowTracking").split("|", 6)[-1]
+    assert "refused" not in _row(page, "appendOnly")
+
+
+def test_every_surface_has_its_column_and_its_line() -> None:
+    page = support_table()
+    headings = next(line for line in page.splitlines() if line.startswith("| feature")).split("|")[6:-1]
+    assert [item.strip() for item in headings] == [item.heading for item in Surface]
+    assert all(f": {item.description}." in page for item in Surface)
+    for name in FEATURES:
+        assert _row(page, name).count("|") == 6 + len(headings)
+
+
+def _row(page: str, name: str) -> str:
+    return next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+
+
+def test_what_two_columns_say() -> None:
+    page = support_table()
     assert "| `columnMapping` | reader and writer | reader 2, writer 5 | yes | refused | refused |" in page

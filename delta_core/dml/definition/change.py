@@ -1,0 +1,114 @@
+"""What every change of a definition does: look for its own earlier run, then commit.
+
+A change takes `properties`, those of the commit; with an idempotency key a call that is repeated changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from delta_core.actions import Action, Metadata
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.schema.json import schema_from_json, schema_to_json
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.enablement import (
+    ProtocolRequest,
+    protocol_for,
+    refuse_unsupported_definition,
+)
+from delta_core.table_features.surface import Surface
+from delta_core.table_features.table_properties import TableProperties
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    require_commit_properties,
+)
+from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.transaction import Transaction
+
+
+def applied_before(
+    snapshot: Snapshot, *, properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES, **_: Any
+) -> AlreadyApplied | None:
+    """What a repeated call comes to: what it would be refused for is its own earlier change."""
+    require_commit_properties(properties)
+    found = already_applied(snapshot, properties.txn)
+    if found is None:
+        return None
+    return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
+
+
+def commit_change(
+    snapshot: Snapshot,
+    *,
+    operation: str,
+    parameters: Mapping[str, Any],
+    metadata: Metadata | None = None,
+    request: ProtocolRequest | None = None,
+    actions: Sequence[Action] = (),
+    reads_rows: bool = False,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Committed:
+    """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
+
+    Args:
+        snapshot: the table.
+        operation: the operation's name in the history.
+        parameters: its parameters there.
+        metadata: what the table's becomes; None leaves it as it is.
+        request: what is asked of the protocol by name.
+        actions: what else is committed.
+        reads_rows: every row of the table was looked at: one that is added meanwhile is a conflict.
+        properties: provenance, idempotency key and limits.
+        clock: where time comes from.
+
+    Raises:
+        UnsupportedTableFeatureError: the definition asks for a feature that is not written.
+        CommitError: by kind, as of every commit.
+    """
+    require_commit_properties(properties)
+    defined = snapshot.metadata if metadata is None else metadata
+    schema = schema_from_json(defined.schema_string)
+    refuse_unsupported_definition(schema, defined.configuration, request=request)
+    protocol = protocol_for(schema, defined.configuration, current=snapshot.protocol, request=request)
+    transaction = Transaction.begin(
+        snapshot,
+        operation=operation,
+        surface=Surface.COMMIT,
+        operation_parameters=parameters,
+        properties=properties,
+        # A row that is added meanwhile has not been looked at, whatever the table asks of reads.
+        isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
+        clock=clock,
+    )
+    if reads_rows:
+        transaction.read_predicate(None)
+    if protocol != snapshot.protocol:
+        transaction.add(protocol)
+    if metadata is not None:
+        transaction.add(metadata)
+    return raise_for_result(commit_and_checkpoint(transaction.add(*actions)))
+
+
+def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:
+    """The table's metadata with another schema."""
+    return replace(snapshot.metadata, schema_string=schema_to_json(schema))
+
+
+def with_configuration(snapshot: Snapshot, configuration: Mapping[str, str]) -> Metadata:
+    """The table's metadata with other properties. Raises InvalidTablePropertyError for a wrong value."""
+    TableProperties.of(configuration).validate()
+    return replace(snapshot.metadata, configuration=dict(configuration))
+
+
+def one_of(keys: Iterable[str], prefix: str) -> bool:
+    """Whether a key begins so, in any case."""
+    return any(key.lower().startswith(prefix) for key in keys)

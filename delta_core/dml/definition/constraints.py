@@ -1,0 +1,84 @@
+"""CHECK constraints (PROTOCOL.md, "CHECK Constraints")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from delta_core.dml.definition.change import applied_before, commit_change, with_configuration
+from delta_core.errors import ConfigurationError, ConstraintViolationError
+from delta_core.expressions.columns import referenced_columns
+from delta_core.expressions.evaluate import evaluate
+from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.render import to_spark_sql
+from delta_core.scan.scan import Scan
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.enablement import CONSTRAINT_PREFIX
+from delta_core.transaction.commit_result import Committed
+
+
+def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: Any) -> Committed:
+    """Add a CHECK constraint; every row, now and later, must make the expression true.
+
+    Reads the columns that the expression names, of the whole table.
+
+    Raises:
+        ConstraintViolationError: an existing row breaks it.
+        ConfigurationError: there is a constraint of that name.
+        ExpressionError: the expression does not fit the schema.
+    """
+    applied = applied_before(snapshot, **options)
+    if applied is not None:
+        return applied
+    key = CONSTRAINT_PREFIX + name
+    if any(existing.lower() == key.lower() for existing in snapshot.metadata.configuration):
+        raise ConfigurationError(
+            f"The table has a constraint named {name!r}.", fix="Drop it first, or choose another name."
+        )
+    resolved = parse_predicate(expression, snapshot.schema)
+    text = to_spark_sql(resolved)
+    names = sorted({path[0] for path in referenced_columns(resolved)}) or [snapshot.schema.names[0]]
+    for batch in Scan(snapshot, columns=names).to_batches():
+        holds = pc.fill_null(evaluate(resolved, batch), False)
+        if not pc.all(holds, min_count=0).as_py():
+            broken = batch.filter(pc.invert(holds)).slice(0, 1).to_pylist()[0]
+            raise ConstraintViolationError(
+                f"The constraint {name!r} ({text}) does not hold for the rows that the table has.",
+                cause=f"One of them is {broken!r}.",
+                fix="Correct or delete these rows first.",
+            )
+    configuration = {**snapshot.metadata.configuration, key: text}
+    metadata = with_configuration(snapshot, configuration)
+    return commit_change(
+        snapshot,
+        operation="ADD CONSTRAINT",
+        parameters={"name": name, "expr": text},
+        metadata=metadata,
+        reads_rows=True,
+        **options,
+    )
+
+
+def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
+    """Drop a CHECK constraint.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    applied = applied_before(snapshot, **options)
+    if applied is not None:
+        return applied
+    wanted = (CONSTRAINT_PREFIX + name).lower()
+    kept = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != wanted}
+    if len(kept) == len(snapshot.metadata.configuration):
+        raise ConfigurationError(
+            f"The table has no constraint named {name!r}.", fix="See the table's configuration."
+        )
+    return commit_change(
+        snapshot,
+        operation="DROP CONSTRAINT",
+        parameters={"name": name},
+        metadata=with_configuration(snapshot, kept),
+        **options,
+    )

@@ -1,0 +1,78 @@
+"""Creating an empty table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.definition.change import applied_before
+from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.errors import TableExistsError
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.surface import Surface
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    require_commit_properties,
+)
+from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
+from delta_core.transaction.transaction import Transaction
+
+
+def create_table(
+    store: LogStore,
+    *,
+    schema: StructType,
+    partition_by: Sequence[str] = (),
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Committed:
+    """Create an empty table. Two requests when nobody interferes: a listing and the commit.
+
+    Returns:
+        The commit; `AlreadyApplied` when there is a table that has the idempotency key.
+
+    Raises:
+        TableExistsError: there is one already, or another writer creates it at the same time.
+        SchemaError: the schema is not valid.
+        UnsupportedTableFeatureError: a property asks for an unsupported feature.
+    """
+    require_commit_properties(properties)
+    if Snapshot.exists(store):
+        applied = (
+            None if properties.txn is None else applied_before(Snapshot.load(store), properties=properties)
+        )
+        if applied is None:
+            raise _exists(store)
+        return applied
+    definition = TableDefinition(
+        partition_by=partition_by, configuration=configuration, name=name, description=description
+    )
+    change = plan_table_change(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
+    transaction = Transaction.create(
+        store,
+        surface=Surface.COMMIT,
+        operation_parameters={
+            "partitionBy": list(change.partition_columns),
+            "properties": dict(change.configuration),
+            "description": description,
+        },
+        properties=properties,
+        clock=clock,
+    )
+    result = transaction.add(*change.actions).commit()
+    if isinstance(result, Conflict):
+        raise _exists(store) from result.error
+    return raise_for_result(result)
+
+
+def _exists(store: LogStore) -> TableExistsError:
+    return TableExistsError(
+        f"There is already a Delta table at {store.uri}.",
+        fix="Open it with DeltaTable, or choose another location.",
+    )

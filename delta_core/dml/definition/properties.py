@@ -1,0 +1,112 @@
+"""Table properties, name and description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from delta_core.dml.definition.change import commit_change, one_of, with_configuration
+from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.errors import ConfigurationError, InvalidTablePropertyError
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.enablement import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    ProtocolRequest,
+)
+from delta_core.table_features.internal_properties import (
+    refuse_internal_properties,
+    refuse_unset_of_mapping,
+)
+from delta_core.transaction.commit_result import Committed
+
+
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
+    """Set table properties.
+
+    `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion` raise the
+    protocol and are not stored; a lower version than the table's changes nothing.
+
+    Raises:
+        InvalidTablePropertyError: an unknown property, one that only the protocol's own operations change, or
+            a value that it cannot take.
+        ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
+        UnsupportedTableFeatureError: a property that turns on an unsupported feature.
+    """
+    _refuse_constraints(properties)
+    refuse_internal_properties(properties)
+    request = ProtocolRequest.of(properties)
+    metadata = with_configuration(snapshot, {**snapshot.metadata.configuration, **request.properties})
+    refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
+    return commit_change(
+        snapshot,
+        operation="SET TBLPROPERTIES",
+        parameters={"properties": dict(properties)},
+        metadata=metadata,
+        request=request,
+        **options,
+    )
+
+
+def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:
+    """Take table properties back to their defaults; a key that is not set is ignored.
+
+    Raises:
+        InvalidTablePropertyError: one that only the protocol's own operations change; or one that names
+            protocol versions or a feature, which a table does not store.
+        ConfigurationError: a CHECK constraint.
+    """
+    _refuse_constraints(keys)
+    refuse_internal_properties(keys)
+    refuse_unset_of_mapping(keys, snapshot.metadata.configuration)
+    _refuse_protocol(keys)
+    kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in keys}
+    return commit_change(
+        snapshot,
+        operation="UNSET TBLPROPERTIES",
+        parameters={"properties": list(keys), "ifExists": True},
+        metadata=with_configuration(snapshot, kept),
+        **options,
+    )
+
+
+def set_description(
+    snapshot: Snapshot, *, name: str | None = None, description: str | None = None, **options: Any
+) -> Committed:
+    """Set the table's name, its description, or both; None leaves one as it is."""
+    metadata = replace(
+        snapshot.metadata,
+        name=snapshot.metadata.name if name is None else name,
+        description=snapshot.metadata.description if description is None else description,
+    )
+    return commit_change(
+        snapshot,
+        operation="SET TABLE DESCRIPTION",
+        parameters={"name": metadata.name, "description": metadata.description},
+        metadata=metadata,
+        **options,
+    )
+
+
+def _refuse_constraints(keys: Iterable[str]) -> None:
+    if one_of(keys, CONSTRAINT_PREFIX):
+        raise ConfigurationError(
+            "CHECK constraints are not set as table properties.",
+            cause="The rows that the table has must be checked first.",
+            fix="Use add_constraint and drop_constraint.",
+        )
+
+
+def _refuse_protocol(keys: Iterable[str]) -> None:
+    for key in keys:
+        versions = (MIN_READER_VERSION.lower(), MIN_WRITER_VERSION.lower())
+        if key.lower() in versions or key.lower().startswith(FEATURE_PREFIX):
+            raise InvalidTablePropertyError(
+                f"{key} cannot be unset.",
+                cause="It is no property that the table stores: set, it raises the protocol, which never "
+                "goes back by itself.",
+                fix="Leave it out.",
+            )

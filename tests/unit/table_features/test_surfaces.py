@@ -1,0 +1,192 @@
+"""Which writer may write which table: what is let through is right, what is refused says who could do it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import write_deltalake as peer_write
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.actions import DomainMetadata, Metadata, Protocol
+from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.errors import UnsupportedTableFeatureError
+from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.compaction.plan import plan_compaction
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.feature import FEATURES
+from delta_core.table_features.support import require_write_support
+from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, Surface, in_words
+from delta_core.transaction.transaction import Transaction
+from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
+
+CONFIGURATIONS = {
+    "changeDataFeed": {"delta.enableChangeDataFeed": "true"},
+    "checkConstraints": {"delta.constraints.c": "id > 0"},
+    "columnMapping": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
+    "deletionVectors": {"delta.enableDeletionVectors": "true"},
+    "icebergCompatV1": {"delta.enableIcebergCompatV1": "true"},
+    "icebergCompatV2": {"delta.enableIcebergCompatV2": "true"},
+    "inCommitTimestamp": {"delta.enableInCommitTimestamps": "true"},
+    "inCommitTimestamp-preview": {"delta.enableInCommitTimestamps-preview": "true"},
+    "typeWidening": {"delta.enableTypeWidening": "true"},
+    "typeWidening-preview": {"delta.enableTypeWidening": "true"},
+    "v2Checkpoint": {"delta.checkpointPolicy": "v2"},
+}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "generatedColumns": {"delta.generationExpression": "1"},
+    "identityColumns": {
+        "delta.identity.start": 1,
+        "delta.identity.step": 2,
+        "delta.identity.highWaterMark": 9,
+    },
+    "allowColumnDefaults": {"CURRENT_DEFAULT": "7"},
+    "columnMapping": {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-9"},
+}
+
+
+def declared(name: str) -> tuple[Protocol, Metadata]:
+    """A table that lists the feature and uses it."""
+    feature = FEATURES[name]
+    kind = "variant" if name.startswith("variant") else "long"
+    fields = [
+        {"name": "p", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "id", "type": kind, "nullable": True, "metadata": COLUMNS.get(name, {})},
+    ]
+    if name == "columnMapping":
+        fields[0]["metadata"] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "p"}
+    listed = frozenset({name})
+    return (
+        protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=listed if feature.in_reader else frozenset(),
+            writer_features=listed,
+        ),
+        metadata(
+            schema_string=json.dumps({"type": "struct", "fields": fields}),
+            configuration=CONFIGURATIONS.get(name, {}),
+        ),
+    )
+
+
+def listed_by(surface: Surface) -> list[str]:
+    return sorted(name for name, item in FEATURES.items() if surface in item.writable_by)
+
+
+@pytest.mark.parametrize("name", sorted(FEATURES))
+def test_a_surface_is_let_through_where_the_feature_says_so_and_nowhere_else(name: str) -> None:
+    pair = declared(name)
+    for surface in Surface:
+        if surface in FEATURES[name].writable_by:
+            assert require_write_support(*pair, surface=surface) is None
+        else:
+            with pytest.raises(UnsupportedTableFeatureError, match=f"feature {name}") as caught:
+                require_write_support(*pair, surface=surface, operation="do it")
+            assert caught.value.problem.startswith("Cannot do it: ")
+
+
+def test_rows_are_written_of_few_features_yet_and_those_by_every_writer() -> None:
+    """A feature whose rows only some writers get right would be turned on and then damaged by the others."""
+    for feature in FEATURES.values():
+        assert feature.writable_by in (ALL_SURFACES,) or feature.writable_by <= LOG_ONLY, feature.name
+        assert feature.may_be_enabled == (feature.writable_by == ALL_SURFACES)
+
+
+def test_the_error_says_which_surfaces_could() -> None:
+    with pytest.raises(UnsupportedTableFeatureError) as caught:
+        require_write_support(*declared("generatedColumns"), surface=Surface.ARROW_ROWS, operation="append")
+    assert caught.value.cause.endswith("does not support for rows from Arrow (write_deltalake).")
+    assert "to such a table: checkpoints, cleaning up the log and vacuum." in caught.value.fix
+    with pytest.raises(UnsupportedTableFeatureError) as caught:
+        require_write_support(*declared("rowTracking"), surface=Surface.MERGE)
+    assert caught.value.fix.endswith("with it.")
+
+
+def test_features_that_bind_together_leave_what_all_of_them_allow() -> None:
+    names = frozenset({"icebergCompatV2", "generatedColumns", "inCommitTimestamp"})
+    given = metadata(
+        configuration={**CONFIGURATIONS["icebergCompatV2"], **CONFIGURATIONS["inCommitTimestamp"]},
+        schema_string=declared("generatedColumns")[1].schema_string,
+    )
+    listed = protocol(
+        min_reader_version=3, min_writer_version=7, reader_features=frozenset(), writer_features=names
+    )
+    with pytest.raises(UnsupportedTableFeatureError) as caught:
+        require_write_support(listed, given, surface=Surface.REWRITE)
+    assert caught.value.fix.endswith("to such a table: checkpoints.")
+
+
+def test_surfaces_in_words() -> None:
+    assert in_words(()) == ""
+    assert in_words([Surface.VACUUM]) == "vacuum"
+    assert in_words([Surface.VACUUM, Surface.MERGE]) == "MERGE and vacuum"
+
+
+@pytest.mark.parametrize("name", listed_by(Surface.CHECKPOINT))
+def test_a_checkpoint_says_all_that_the_log_said(name: str, tmp_path: Path) -> None:
+    """The commits are gone afterwards, so what the checkpoint lost would be missing."""
+    log = LogBuilder(tmp_path)
+    log.commit(
+        *declared(name),
+        add("old"),
+        add("tagged", tags={"ZCUBE_ID": "a"}, clustering_provider="liquid"),
+        add("numbered", base_row_id=5, default_row_commit_version=0, partition_values={"p": None}),
+        DomainMetadata(domain="delta.clustering", configuration='{"clusteringColumns":[]}'),
+    )
+    log.commit(remove("old", partition_values={"p": "1"}, extended_file_metadata=True))
+    before = Snapshot.load(log.store, clock=log.clock)
+    files, gone = before.files.to_table(), before.tombstones(since_ms=0)
+    write_checkpoint(before)
+    log.remove_commits([0, 1])
+    log.commit(version=2)
+    after = Snapshot.load(log.store, clock=log.clock)
+    assert (after.protocol, after.metadata) == (before.protocol, before.metadata)
+    assert after.files.to_table().sort_by("path") == files.sort_by("path")
+    assert after.tombstones(since_ms=0) == gone
+    assert dict(after.domain_metadata) == dict(before.domain_metadata)
+
+
+def test_a_peer_goes_on_from_our_checkpoint_of_a_table_with_change_data(tmp_path: Path) -> None:
+    uri = str(tmp_path)
+    rows = pa.table({"id": [1, 2, 3]})
+    peer_write(uri, rows, configuration={"delta.enableChangeDataFeed": "true"})
+    PeerTable(uri).delete("id = 2")
+    table = DeltaTable(uri)
+    table.create_checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    peer_write(uri, pa.table({"id": [4]}), mode="append")
+    assert sorted(PeerTable(uri).to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
+    table.update_incremental()
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
+    for refused in (
+        lambda: write_deltalake(uri, rows, mode="append"),
+        lambda: table.alter.set_properties({"owner": "ann"}),
+        lambda: table.restore(1),
+        lambda: apply_compaction(table.snapshot, plan_compaction(table.snapshot)),
+        lambda: Transaction.begin(table.snapshot, operation="WRITE"),
+    ):
+        with pytest.raises(UnsupportedTableFeatureError, match="changeDataFeed"):
+            refused()
+    assert table.version() == 2
+
+
+def test_a_vacuum_of_a_table_with_change_data_keeps_the_change_data(tmp_path: Path) -> None:
+    uri = str(tmp_path)
+    peer_write(uri, pa.table({"id": [1, 2]}), configuration={"delta.enableChangeDataFeed": "true"})
+    PeerTable(uri).delete("id = 2")
+    removed = [file.name for file in tmp_path.glob("*.parquet")]
+    kept = {file.name for file in (tmp_path / "_change_data").iterdir()}
+    assert kept
+    table = DeltaTable(uri)
+    gone = table.vacuum(0, dry_run=False, enforce_retention=False, force=True)
+    assert len(gone) == 1
+    assert gone[0] in removed
+    assert {file.name for file in (tmp_path / "_change_data").iterdir()} == kept
+    assert PeerTable(uri).to_pyarrow_table().column("id").to_pylist() == [1]
+    changes = PeerTable(uri).load_cdf(starting_version=1, ending_version=1)
+    assert pa.table(changes.read_all()).column("_change_type").to_pylist() == ["delete"]
