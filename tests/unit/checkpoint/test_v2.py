@@ -387,7 +387,7 @@ def test_vectors_of_files_are_compared(tmp_path: Path, monkeypatch: pytest.Monke
         add("a", deletion_vector=vector),
         add("b"),
     )
-    monkeypatch.setattr(Snapshot, "require_writable", lambda self, operation: None)
+    monkeypatch.setattr(Snapshot, "require_writable", lambda self, surface, operation: None)
     real = rows_module.add_rows
 
     def without_vectors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

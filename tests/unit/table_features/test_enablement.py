@@ -164,7 +164,6 @@ def test_features_come_with_what_they_require() -> None:
         ({"delta.enableIcebergCompatV3": "true"}, "icebergCompatV3"),
         ({"delta.enableVariantShredding": "true"}, "variantShredding"),
         ({"delta.enableRowTracking": "true"}, "rowTracking"),
-        ({"delta.checkpointPolicy": "v2"}, "v2Checkpoint"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
     ],
 )

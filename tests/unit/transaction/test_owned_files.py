@@ -17,6 +17,7 @@ from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, Unknown, unknown_outcome
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.owned_files import OwnedFiles
@@ -53,7 +54,11 @@ def data_files(store: LocalLogStore) -> set[str]:
 @pytest.mark.parametrize("reads_table", [True, False])
 def test_a_live_file_that_is_added_again_survives(store: LocalLogStore, reads_table: bool) -> None:
     """By a conflict, or by a refusal before anything is sent."""
-    options: dict[str, Any] = {"mode": "append", "schema": from_arrow(rows().schema)}
+    options: dict[str, Any] = {
+        "surface": Surface.ARROW_ROWS,
+        "mode": "append",
+        "schema": from_arrow(rows().schema),
+    }
     commit_new_files(None, store, adds=written(store, rows(1, 2)), **options)
     before = Snapshot.load(store)
     (live,) = add_actions(before.files.to_table(), data_change=False)
