@@ -102,7 +102,7 @@ def _of_another_writer(snapshot: Snapshot, path: str) -> CheckpointInfo | None:
     """The checkpoint that has the name; None when it cannot be read and may be replaced."""
     found = snapshot.store.head(path)
     try:
-        contents = read_contents(snapshot.store, _files(snapshot, found))
+        contents = read_contents(snapshot.store, _files(snapshot, found), decode_all=True)
     except CorruptLogError:
         if snapshot.segment.version_file is None:
             raise  # whether the log is still the one that was read cannot be told

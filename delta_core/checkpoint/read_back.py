@@ -143,13 +143,21 @@ def vector_totals(snapshot: Snapshot) -> VectorTotals:
     return total
 
 
-def read_contents(store: LogStore, files: CheckpointFiles) -> Contents:
+def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool = False) -> Contents:
     """Read a checkpoint: its footers and a few columns; past a cache, which may have another one.
+
+    Args:
+        store: the table's store.
+        files: the checkpoint's.
+        decode_all: decode the other columns, too; for one that somebody else has written.
 
     Raises:
         CorruptLogError: it cannot be read.
     """
     reader = CheckpointReader.open(without_cache(store), files)
+    if decode_all:
+        for part in {part.path: part for part in (*reader.parts, *reader.file_parts)}.values():
+            part.decode_all()
     protocol, metadata = checkpoint_protocol_and_metadata(reader)
     inline = live_batch(reader.json_fields("add"))
     count, total = inline.num_rows, pc.sum(inline.column("size_bytes")).as_py() or 0

@@ -49,6 +49,8 @@ DIFFERENCES = {
 NOT_THERE = {
     "vacuum": "two commits of no action",
     "add a column of a new feature": "the feature has to be enabled there in a commit before",
+    "add a feature": "its commit would be of another protocol there, with features of its own",
+    "set the first domain": "users have no domains of their own there",
 }
 """Operations whose commits are not to be made by delta-spark as they are."""
 

@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="vacuum takes what came back since the plan",
         target=f"{VACUUM}.apply:_Deletion.run",
-        edits=(("listed_key(file.path) not in keep and ", ""),),
+        edits=(("not is_protected(file.path, keep) and ", ""),),
         killer=f"{VACUUM_TESTS}::test_a_file_that_a_restore_brought_back_is_kept",
     ),
     Mutant(
@@ -213,14 +213,14 @@ MUTANTS = [
     Mutant(
         name="log cleanup reads the footer of a checkpoint alone",
         target=f"{LOG_CLEANUP}:_is_sound",
-        edits=(('for group in part.row_groups_with("add"):', "for group in ():"),),
+        edits=(("part.decode_all()", "pass"),),
         killer=f"{CLEANUP_TESTS}::test_a_checkpoint_whose_files_cannot_be_read_is_not_relied_on",
     ),
     Mutant(
         name="log cleanup relies on a checkpoint whose sidecars it does not look at",
         target=f"{LOG_CLEANUP}:_is_sound",
-        edits=((" and not reader.is_v2", ""),),
-        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them",
+        edits=(("(*reader.parts, *reader.file_parts)", "reader.parts"),),
+        killer="tests/unit/checkpoint/test_v2.py::test_a_v2_checkpoint_whose_sidecar_is_damaged_is_not_relied_on",
     ),
     Mutant(
         name="log cleanup takes sidecars",
@@ -235,7 +235,7 @@ MUTANTS = [
                 "            continue\n",
             ),
         ),
-        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them",
+        killer=f"{CLEANUP_TESTS}::test_a_checkpoint_with_sidecars_that_are_gone_is_not_relied_on",
     ),
     Mutant(
         name="log cleanup takes names that it does not know",
@@ -257,7 +257,9 @@ MUTANTS = [
     Mutant(
         name="a dry run deletes",
         target=f"{LOG_CLEANUP}:cleanup_expired_logs",
-        edits=(("if not dry_run:", "if True:"),),
+        edits=(
+            ("    if not dry_run:\n        for info in files:", "    if True:\n        for info in files:"),
+        ),
         killer=f"{CLEANUP_TESTS}::test_everything_before_the_cutoff_checkpoint_goes",
     ),
     Mutant(
@@ -322,14 +324,14 @@ MUTANTS = [
     ),
     Mutant(
         name="a checkpoint is written against its checksum",
-        target=f"{CHECKPOINT}:write_checkpoint",
+        target="delta_core.checkpoint.own_log:require_as_its_checksum_says",
         edits=(("if snapshot.checksum_discrepancies:", "if False:"),),
         killer="tests/unit/log/test_checksum.py::test_what_differs_is_said_and_no_checkpoint_is_written",
     ),
     Mutant(
         name="the hint goes back to an older checkpoint",
-        target=f"{CHECKPOINT}:_write_hint",
-        edits=(("if earlier is not None and", "if False and"),),
+        target="delta_core.checkpoint.hint:point_hint_to",
+        edits=(("if later and earlier is not None and", "if False and earlier is not None and"),),
         killer=f"{CHECKPOINT_TESTS}::test_a_checkpoint_of_an_older_version_leaves_the_hint",
     ),
 ]

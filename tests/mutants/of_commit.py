@@ -91,7 +91,7 @@ MUTANTS = [
     Mutant(
         name="only the first winner is examined",
         target=f"{COMMITTER}._examine_to_tail",
-        edits=(("refusal = self.request.examine(WinningCommit.of(version, actions))", "refusal = None"),),
+        edits=(("outcome = self.request.examine(WinningCommit.of(version, actions))", "outcome = None"),),
         killer=f"{LOOP_TESTS}::test_commit_moves_past_another_writer_after_checking_each_version",
     ),
     Mutant(
@@ -115,13 +115,13 @@ MUTANTS = [
     Mutant(
         name="an old snapshot may write",
         target=f"{GUARD}:StaleWriterGuard.look",
-        edits=(("if self.age_ms > self.log_retention_ms / 2:", "if False:"),),
+        edits=(("if self.age_ms > max(self.log_retention_ms / 2, _YOUNG_MS):", "if False:"),),
         killer=f"{GUARD_TESTS}::test_snapshot_older_than_half_the_log_retention_is_refused_before_writing",
     ),
     Mutant(
         name="a commit below the tail stands",
         target=f"{GUARD}:StaleWriterGuard.after_put",
-        edits=(("if version - 1 in modified_ms or self._is_there(version - 1):", "if True:"),),
+        edits=(("if is_listed or self._is_there(version - 1):", "if True:"),),
         killer=f"{GUARD_TESTS}::test_write_below_an_older_checkpoint_is_reported_as_lost",
     ),
     Mutant(

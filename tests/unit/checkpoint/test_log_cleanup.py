@@ -132,8 +132,29 @@ def test_a_checkpoint_whose_files_cannot_be_read_is_not_relied_on(log: LogBuilde
     assert cleanup_expired_logs(_load(log)).checkpoint_version == 4
 
 
-def test_a_checkpoint_with_sidecars_is_not_relied_on_and_keeps_them(log: LogBuilder) -> None:
-    """Nothing here looks at sidecars, so what they replace stays, and so do they."""
+@pytest.mark.parametrize(
+    "leaf",
+    ["add.partitionValues.key_value.key", "add.modificationTime", "add.stats", "protocol.minReaderVersion"],
+)
+def test_a_checkpoint_of_which_any_column_is_damaged_replaces_nothing(log: LogBuilder, leaf: str) -> None:
+    path = log.log / f"{9:020d}.checkpoint.parquet"
+    footer = pq.read_metadata(path)
+    whole = bytearray(path.read_bytes())
+    damaged = 0
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            column = footer.row_group(group).column(index)
+            if column.path_in_schema != leaf:
+                continue
+            start = column.dictionary_page_offset or column.data_page_offset
+            whole[start + column.total_compressed_size - 3] ^= 0xFF
+            damaged += 1
+    assert damaged
+    path.write_bytes(whole)
+    assert cleanup_expired_logs(_load(log)).checkpoint_version == 4
+
+
+def test_a_checkpoint_with_sidecars_that_are_gone_is_not_relied_on(log: LogBuilder) -> None:
     (log.log / f"{9:020d}.checkpoint.parquet").unlink()
     sidecars = log.log / "_sidecars"
     sidecars.mkdir()

@@ -76,7 +76,7 @@ def test_a_variable_with_a_control_character_is_refused(
 def test_a_variable_that_an_option_overrules_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "x\n")
     monkeypatch.setenv("AWS_UNHEARD_OF", "x\n")
-    open_store("s3://b/t", storage_options=KEYS)
+    assert open_store("s3://b/t", storage_options=KEYS).uri == "s3://b/t"
 
 
 def test_a_key_file_s_content_and_a_certificate_have_lines() -> None:

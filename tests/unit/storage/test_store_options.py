@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from obstore.store import AzureStore
@@ -11,7 +12,7 @@ from obstore.store import AzureStore
 from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage import azure
 from delta_core.storage.open import open_store
-from delta_core.storage.service_address import require_service_address
+from delta_core.storage.service_address import is_metadata_service, require_service_address
 from delta_core.storage.store_options import checked_options
 
 SECRET = "hunter2/secret"
@@ -111,7 +112,8 @@ def test_an_endpoint_is_a_service_s_address(url: str) -> None:
     ],
 )
 def test_a_private_address_may_be_a_store_s(url: str) -> None:
-    require_service_address("endpoint", url)
+    assert not is_metadata_service(urlsplit(url).hostname or "")
+    assert require_service_address("endpoint", url) is None
 
 
 @pytest.mark.parametrize(
