@@ -107,7 +107,8 @@ def commit_new_files(
         target_file_size_bytes: for files that `replace_where` rewrites; the table's when None.
         observer: sees the commit's phases.
         clock: where time comes from.
-        known_at_ms: when `snapshot` was known to be the newest; now when None.
+        known_at_ms: when `snapshot` was known to be the newest, or that there is no table; now when None, and
+            the creation of a table is looked at again.
         owned: what the caller has written for this commit; all of `adds` when None. It must be given where
             `adds` names a file that is part of the table already.
 

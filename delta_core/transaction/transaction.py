@@ -98,6 +98,7 @@ class Transaction:
         self._resolver = resolver
         self._surface = surface
         self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
+        self._is_blind = snapshot is None and known_at_ms is None
         self._actions: list[Action] = []
         self._reads_whole_table = False
         self._predicates: list[Expression] = []
@@ -177,7 +178,8 @@ class Transaction:
         When another creator wins, `commit` returns a `Conflict` of the rule `protocol_changed`.
 
         Args:
-            known_at_ms: when it was last seen that there is no table; now if None.
+            known_at_ms: when it was last seen that there is no table. When nobody has looked (None) the
+                commit does, after its write: version 0 is free where a log was cleaned up, too.
         """
         return cls(
             store=store,
@@ -333,6 +335,7 @@ class Transaction:
             known_at_ms=self._known_at_ms,
             log_retention_ms=properties.log_retention_ms,
             version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
+            is_blind=self._is_blind,
             staged=StagedFiles(
                 store=self.store,
                 clock=self._clock,

@@ -43,6 +43,7 @@ def create_table(
         UnsupportedTableFeatureError: a property asks for an unsupported feature.
     """
     require_commit_properties(properties)
+    known_at_ms = clock.now_ms()
     if Snapshot.exists(store):
         applied = (
             None if properties.txn is None else applied_before(Snapshot.load(store), properties=properties)
@@ -64,6 +65,7 @@ def create_table(
         },
         properties=properties,
         clock=clock,
+        known_at_ms=known_at_ms,
     )
     result = transaction.add(*change.actions).commit()
     if isinstance(result, Conflict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import Committed, Conflict
+from delta_core.transaction.commit_result import Committed, Conflict, Rejected
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
 
@@ -351,3 +352,19 @@ def test_there_is_no_version_after_the_last(tmp_path: Path) -> None:
         write_deltalake(uri, rows(1), mode="append")
     assert sorted(path.name for path in log.iterdir()) == before
     assert values(uri) == [0]
+
+
+def test_a_creation_that_did_not_look_is_none_where_the_log_was_cleaned_up(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for value in range(5):
+        write_deltalake(uri, rows(value), mode="append")
+    clean_log(uri, below=4)
+    snapshot = DeltaTable(uri).snapshot
+    creation = Transaction.create(LocalLogStore(uri)).add(
+        snapshot.protocol, replace(snapshot.metadata, id="another")
+    )
+    result = creation.commit()
+    assert isinstance(result, Rejected)
+    assert isinstance(result.error, StaleCommitError)
+    assert result.files_referenced
+    assert values(uri) == list(range(5))
