@@ -160,7 +160,7 @@ def test_an_orphan_is_found_by_its_mark_without_any_pid_file(layout: Layout) -> 
         start_new_session=True,
     )
     try:
-        assert stop_all(layout, patience_seconds=2) == []
+        assert stop_all(layout) == []
         assert orphan.wait() == -signal.SIGTERM
     finally:
         orphan.kill()
