@@ -111,7 +111,7 @@ DEFINITIONS = (
     _definition(
         "add a feature",
         "ADD FEATURE",
-        lambda snapshot, **options: add_feature(snapshot, "vacuumProtocolCheck", **options),
+        lambda snapshot, **options: add_feature(snapshot, "timestampNtz", **options),
         lambda state: state,
         metadata=MetadataChange.NONE,
         protocol=True,
