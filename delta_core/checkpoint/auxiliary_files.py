@@ -20,6 +20,8 @@ class ChecksumPolicy(StrEnum):
     """When a version's checksum is written."""
 
     NEVER = "never"
+    CHECKPOINT = "checkpoint"
+    """With each checkpoint, where the writer knows the table's files; more would cost each commit a write."""
     KNOWN = "known"
     """Where the writer knows the table's files already: reading them could cost more than the commit."""
     ALWAYS = "always"
@@ -35,9 +37,9 @@ def _at_least_two(value: int | None) -> str | None:
 
 VERSION_CHECKSUM = TableProperty(
     key="deltaward.versionChecksum",
-    default=ChecksumPolicy.KNOWN,
+    default=ChecksumPolicy.CHECKPOINT,
     parse=_policy,
-    help="never, known (where the writer knows the table's files) or always.",
+    help="never, checkpoint (with each), known (where the writer knows the table's files) or always.",
 )
 LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
     key="deltaward.logCompactionInterval",
@@ -76,13 +78,19 @@ def _wants_checksum(snapshot: Snapshot, committed_version: int) -> bool:
     policy = VERSION_CHECKSUM.of(snapshot.metadata.configuration)
     if policy is ChecksumPolicy.NEVER or snapshot.version != committed_version:
         return False
-    return policy is ChecksumPolicy.ALWAYS or snapshot.knows_files
+    if policy is ChecksumPolicy.ALWAYS:
+        return True
+    is_asked = policy is ChecksumPolicy.KNOWN or _has_checkpoint(snapshot, committed_version)
+    return is_asked and snapshot.knows_files
 
 
 def _due(snapshot: Snapshot, committed_version: int, interval: int) -> bool:
     # A checkpoint of the same version makes it superfluous.
-    has_checkpoint = committed_version % snapshot.properties.checkpoint_interval == 0
-    return (committed_version + 1) % interval == 0 and not has_checkpoint
+    return (committed_version + 1) % interval == 0 and not _has_checkpoint(snapshot, committed_version)
+
+
+def _has_checkpoint(snapshot: Snapshot, committed_version: int) -> bool:
+    return committed_version > 0 and committed_version % snapshot.properties.checkpoint_interval == 0
 
 
 def _warn(message: str, snapshot: Snapshot, error: Exception) -> None:

@@ -261,12 +261,29 @@ def test_the_policy_decides(tmp_path: Path) -> None:
     assert _fields(log, 1)["txnId"] == commit["commitInfo"]["txnId"]
 
 
-def test_where_the_files_are_known_it_is_written_by_default(tmp_path: Path) -> None:
+def test_where_the_files_are_known_it_may_be_written_always(tmp_path: Path) -> None:
     table = tmp_path / "t"
     for number in range(2):
-        write_deltalake(table, pa.table({"id": [number]}), mode="overwrite")
+        write_deltalake(
+            table,
+            pa.table({"id": [number]}),
+            mode="overwrite",
+            configuration={"deltaward.versionChecksum": "known"},
+        )
     assert _names(table) == ["001.crc"], "who overwrites has read the files"
     assert DeltaTable(table).snapshot.checksum_discrepancies == ()
+
+
+def test_each_checkpoint_has_one_by_default(tmp_path: Path) -> None:
+    for number in range(6):
+        write_deltalake(
+            tmp_path,
+            pa.table({"id": [number]}),
+            mode="append",
+            configuration={"delta.checkpointInterval": "2"},
+        )
+    assert _names(tmp_path) == ["002.crc", "004.crc"]
+    assert DeltaTable(tmp_path, version=4).snapshot.checksum_discrepancies == ()
 
 
 def test_a_later_snapshot_gives_none(log: LogBuilder, caplog: pytest.LogCaptureFixture) -> None:
