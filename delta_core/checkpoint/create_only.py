@@ -14,9 +14,13 @@ import pyarrow as pa
 
 from delta_core.clock import Clock
 from delta_core.errors import (
+    AmbiguousWriteError,
+    NameBlockedError,
+    NotWrittenError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    StorePermissionError,
     UnsafeStoreError,
     WriteRefusedError,
 )
@@ -24,6 +28,9 @@ from delta_core.storage.log_store import LogStore
 
 IN_MEMORY_BYTES = 32 << 20
 """Larger objects are streamed to the store."""
+
+NOTHING_WRITTEN = (NotWrittenError, StorePermissionError, WriteRefusedError, NameBlockedError)
+"""Errors of a write that say that nothing is there, nor will be later."""
 
 _PAUSES_SECONDS = (0.2, 1.0)
 
@@ -37,7 +44,7 @@ def created(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFi
 
     Raises:
         ObjectExistsError: the name is taken, perhaps by an attempt of this call whose answer was lost.
-        StorageError: it was not written, or that cannot be told.
+        StorageError: it was not written, by one of NOTHING_WRITTEN; or that cannot be told, by any other.
     """
     with ExitStack() as stack:
         spill = _Spill(lambda: stack.enter_context(store.open_output(path)))
@@ -85,6 +92,7 @@ class _Spill(io.RawIOBase):
 
 
 def _create(store: LogStore, path: str, data: bytes, clock: Clock) -> None:
+    unclear: AmbiguousWriteError | None = None
     for pause_seconds in (*_PAUSES_SECONDS, None):
         try:
             store.put_if_absent(path, data)
@@ -97,12 +105,26 @@ def _create(store: LogStore, path: str, data: bytes, clock: Clock) -> None:
             # It creates nothing in this way; commits are then decided elsewhere.
             if _is_there(store, path):
                 raise _taken(path) from None
-            store.put(path, data)
+            _put(store, path, data)
             return
         except StorageError as error:
+            if isinstance(error, AmbiguousWriteError):
+                unclear = error
             if pause_seconds is None or not error.retryable:
-                raise
+                # What became of an earlier attempt is not settled by one that certainly failed.
+                raise unclear or error from error
         clock.sleep(pause_seconds)
+
+
+def _put(store: LogStore, path: str, data: bytes) -> None:
+    try:
+        store.put(path, data)
+    except NOTHING_WRITTEN:
+        raise
+    except StorageError as error:
+        raise AmbiguousWriteError(
+            f"Whether {path!r} was written cannot be told.", cause=str(error), fix="Try again later."
+        ) from error
 
 
 def _is_there(store: LogStore, path: str) -> bool:

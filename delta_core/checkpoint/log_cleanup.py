@@ -14,6 +14,7 @@ from delta_core.replay.state import checkpoint_protocol_and_metadata
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import DAY_MS
@@ -111,7 +112,8 @@ def _store_time_ms(listing: LogListing) -> int:
 def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:
     """Whether a checkpoint can be read: all that it replaces is about to be deleted."""
     try:
-        reader = CheckpointReader.open(snapshot.store, files)
+        # What this machine has kept of it says nothing about what others can still read.
+        reader = CheckpointReader.open(without_cache(snapshot.store), files)
         protocol, metadata = checkpoint_protocol_and_metadata(reader)
         # Readers decode what they need, so damage in any column is some reader's.
         for part in {part.path: part for part in (*reader.parts, *reader.file_parts)}.values():

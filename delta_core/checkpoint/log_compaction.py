@@ -41,7 +41,7 @@ class CompactedLog:
     num_actions: int | None
 
 
-def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog:
+def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | None:
     """Write the log compaction file of the commits from `first` to `last`, both included.
 
     It is compared with them before it appears, and replaces none. Holds the commits in memory. Requests: a
@@ -51,6 +51,9 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog:
         snapshot: of `last` or a later version.
         first: the first version.
         last: the last one, after `first`.
+
+    Returns:
+        The file; None where the commits change nothing, as those of a vacuum, and there is nothing to write.
 
     Raises:
         ConfigurationError: the versions are none that follow one another, or later than the snapshot's.
@@ -79,6 +82,8 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog:
     commits = read_commits(without_cache(store), [listed[version] for version in range(first, last + 1)])
     tail = replay_tail(commits)
     lines = [orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE) for action in _actions(tail)]
+    if not lines:
+        return None
     path = compaction_path(first, last)
     data = b"".join(lines)
     _require_equal(CommitData(version=last, path=path, data=data), tail)

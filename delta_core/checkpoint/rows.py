@@ -59,13 +59,7 @@ class CheckpointRows:
     def other_actions(self) -> list[Protocol | Metadata | SetTransaction | DomainMetadata]:
         """All that are no files, without expired application transactions."""
         snapshot = self.snapshot
-        retention = snapshot.properties.set_transaction_retention_ms
-        oldest = None if retention is None else snapshot.clock.now_ms() - retention
-        transactions = [
-            transaction
-            for transaction in snapshot.transactions.values()
-            if oldest is None or transaction.last_updated_ms is None or transaction.last_updated_ms >= oldest
-        ]
+        transactions = unexpired_transactions(snapshot)
         return [snapshot.protocol, snapshot.metadata, *transactions, *snapshot.domain_metadata.values()]
 
     def file_batches(self) -> Iterator[pa.RecordBatch]:
@@ -83,6 +77,17 @@ class CheckpointRows:
             yield add_rows(batch, schema)
         for batch in self.snapshot.tombstones().to_batches():
             yield remove_rows(batch, schema)
+
+
+def unexpired_transactions(snapshot: Snapshot) -> list[SetTransaction]:
+    """The application transactions without those older than the table's `setTransactionRetentionDuration`."""
+    retention = snapshot.properties.set_transaction_retention_ms
+    oldest = None if retention is None else snapshot.clock.now_ms() - retention
+    return [
+        transaction
+        for transaction in snapshot.transactions.values()
+        if oldest is None or transaction.last_updated_ms is None or transaction.last_updated_ms >= oldest
+    ]
 
 
 def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator[pa.RecordBatch]:

@@ -16,18 +16,16 @@ import orjson
 from delta_core.actions.checkpoint_schema import MANIFEST_SCHEMA_FIELDS, json_rows
 from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
-from delta_core.checkpoint.create_only import created, created_by_us
+from delta_core.checkpoint.create_only import NOTHING_WRITTEN, created, created_by_us
 from delta_core.checkpoint.hint import point_hint_to
 from delta_core.checkpoint.own_log import other_log, require_as_its_checksum_says
 from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.checkpoint.sidecars import Sidecar, delete_sidecars, write_sidecars
 from delta_core.errors import (
-    AmbiguousWriteError,
     CorruptLogError,
     ObjectExistsError,
     ObjectNotFoundError,
-    StorageError,
     UnsupportedTableFeatureError,
     VerificationError,
 )
@@ -111,9 +109,9 @@ def write_v2_checkpoint(
     actions = [action_to_json(action) for action in rows.other_actions()]
     try:
         path = _write_manifest(snapshot, rows, [*_structure(snapshot, sidecars), *actions], form)
-    except StorageError as error:
-        # Whether a manifest that failed is there after all cannot always be told; cleanup takes what stays.
-        if not isinstance(error, AmbiguousWriteError) and not _may_be_named(snapshot):
+    except NOTHING_WRITTEN:
+        # Of any other failure it cannot be told whether the manifest will be there; cleanup takes what stays.
+        if not _may_be_named(snapshot):
             delete_sidecars(snapshot.store, paths)
         raise
     files, contents = _read_back(snapshot, path, paths, sum(sidecar.num_actions for sidecar in sidecars))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from delta_core.actions.checkpoint_schema import add_rows
 from delta_core.actions.json_codec import action_to_json, metadata_to_json, protocol_to_json
 from delta_core.checkpoint.own_log import other_log
+from delta_core.checkpoint.rows import unexpired_transactions
 from delta_core.errors import CorruptLogError, ObjectExistsError
 from delta_core.log.checksum import parse_checksum
 from delta_core.log.commit_reader import read_commits
@@ -104,7 +105,7 @@ def checksum_fields(snapshot: Snapshot, *, txn_id: str | None = None) -> dict[st
         "numMetadata": 1,
         "numProtocol": 1,
         "inCommitTimestampOpt": _in_commit_timestamp_ms(snapshot),
-        "setTransactions": _listed(list(snapshot.transactions.values()), _MAX_TRANSACTIONS_LISTED),
+        "setTransactions": _listed(unexpired_transactions(snapshot), _MAX_TRANSACTIONS_LISTED),
         "domainMetadata": _listed(list(snapshot.domain_metadata.values()), _MAX_DOMAINS_LISTED),
         "metadata": metadata_to_json(snapshot.metadata),
         "protocol": protocol_to_json(snapshot.protocol),

@@ -80,6 +80,9 @@ def bound_to_json(
             cut = truncate_maximum if maximum else truncate_minimum
             return cut(value, prefix_length)
         case float():
+            if value == 0:
+                # Some readers order the two zeros, and each must lie within the bounds.
+                return 0.0 if maximum else -0.0
             return value if math.isfinite(value) else None
         case Decimal():
             return orjson.Fragment(format(value, "f").encode())

@@ -37,6 +37,7 @@ class VersionChecksum:
         protocol: None in files of early writers.
         metadata: None in files of early writers.
         transactions: versions by application id; None where the file does not list them.
+        expiring: those of them that have a time, by which a checkpoint may leave them out.
         domains: configurations by domain; None where the file does not list them.
         num_deletion_vectors: files that have one; None where the file does not count them.
         in_commit_timestamp_ms: the commit's time, where the table's commits carry theirs.
@@ -48,6 +49,7 @@ class VersionChecksum:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     transactions: Mapping[str, int] | None = None
+    expiring: frozenset[str] = frozenset()
     domains: Mapping[str, str] | None = None
     num_deletion_vectors: int | None = None
     in_commit_timestamp_ms: int | None = None
@@ -55,7 +57,8 @@ class VersionChecksum:
     def discrepancies(self, state: ReplayState) -> list[str]:
         """Where the state that was replayed is another one, in words; empty when nowhere.
 
-        An application transaction that has a time may be missing: it may have expired for the writer.
+        An application transaction that has a time may be missing on either side: it may have expired for the
+        writer of the checksum, or of the checkpoint.
         """
         files = state.files
         found = [
@@ -78,6 +81,8 @@ class VersionChecksum:
         for name in sorted({*self.transactions, *state.transactions}):
             said, is_so = self.transactions.get(name), state.transactions.get(name)
             if said is None and is_so is not None and is_so.last_updated_ms is not None:
+                continue
+            if is_so is None and name in self.expiring:
                 continue
             if is_so is None or is_so.version != said:
                 version = None if is_so is None else is_so.version
@@ -138,15 +143,18 @@ def parse_checksum(data: bytes, *, path: str) -> VersionChecksum:
     for name in ("numProtocol", "numMetadata"):
         if _count(fields, name, path) != 1:
             raise _damaged(path, f"{name} is {fields[name]}, there is exactly one")
+    transactions = _listed(fields, "setTransactions", "txn", ("appId", "version"), path)
     num_files = _count(fields, "numFiles", path)
     table_size_bytes = _count(fields, "tableSizeBytes", path)
+    timed = (fields.get("setTransactions") or ()) if transactions else ()
     found = VersionChecksum(
         path=path,
         num_files=num_files,
         table_size_bytes=table_size_bytes,
         protocol=None if protocol is None else protocol_from_json(protocol),
         metadata=None if metadata is None else metadata_from_json(metadata),
-        transactions=_listed(fields, "setTransactions", "txn", ("appId", "version"), path),
+        transactions=transactions,
+        expiring=frozenset(txn["appId"] for txn in timed if txn.get("lastUpdated") is not None),
         domains=_listed(fields, "domainMetadata", "domainMetadata", ("domain", "configuration"), path),
         num_deletion_vectors=_optional_count(fields, "numDeletionVectorsOpt", path),
         in_commit_timestamp_ms=_optional_count(fields, "inCommitTimestampOpt", path),

@@ -27,6 +27,7 @@ from delta_core.schema.types import (
 )
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
+from delta_core.table_features.table_properties import canonical_text
 from delta_core.table_features.upgrade import (
     FEATURE_READER_VERSION,
     FEATURE_WRITER_VERSION,
@@ -136,7 +137,7 @@ class ProtocolRequest:
             elif folded in _VERSIONS:
                 versions[folded] = _version(key, value, highest=_VERSIONS[folded])
             else:
-                properties[key] = value
+                properties[key] = canonical_text(key, value)
         reader = versions.get(MIN_READER_VERSION.lower())
         writer = versions.get(MIN_WRITER_VERSION.lower())
         if (reader or 1) >= FEATURE_READER_VERSION and (writer or 1) < FEATURE_WRITER_VERSION:

@@ -105,6 +105,28 @@ def parse_bool(text: str) -> bool:
     return folded == "true"
 
 
+def canonical_text(key: str, text: str) -> str:
+    """The spelling of a property's value that every engine understands, where we understand more.
+
+    Others compare with `true`, and want intervals to begin with `interval`. What is no value of the
+    property stays as it is, to be refused by its own error.
+    """
+    folded = " ".join(text.lower().split())
+    if key.startswith("delta.constraints.") or not key.startswith("delta."):
+        return text
+    if folded in ("true", "false"):
+        return folded
+    if key == CHECKPOINT_POLICY.key:
+        return folded
+    if key in _INTERVALS:
+        try:
+            parse_interval_ms(folded)
+        except ValueError:
+            return text
+        return folded if folded.startswith("interval ") else f"interval {folded}"
+    return text
+
+
 def _not_negative(value: int) -> str | None:
     return "it is negative" if value < 0 else None
 
@@ -240,6 +262,8 @@ SET_TRANSACTION_RETENTION: TableProperty[int | None] = TableProperty(
     parse=parse_interval_ms,
     help="How long application transaction identifiers are kept; unset is for ever.",
 )
+
+_INTERVALS = frozenset({LOG_RETENTION.key, DELETED_FILE_RETENTION.key, SET_TRANSACTION_RETENTION.key})
 
 ALL_PROPERTIES: tuple[TableProperty[object], ...] = cast(
     "tuple[TableProperty[object], ...]",

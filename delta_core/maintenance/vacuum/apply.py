@@ -19,7 +19,7 @@ from delta_core.maintenance.vacuum.listing import is_change_data
 from delta_core.maintenance.vacuum.path_identity import is_protected
 from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
-from delta_core.maintenance.vacuum.protected import change_data_to_keep, keys_to_keep
+from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
@@ -102,7 +102,7 @@ def apply_vacuum(
     if plan.is_empty:
         return VacuumResult()
     # A first look before anything is written: what cannot be read ends the vacuum here.
-    _keep(latest, plan)
+    keys_to_keep(latest, cutoff_ms=plan.cutoff_ms, removes=LoggedRemoves(cutoff_ms=plan.cutoff_ms))
     pins_in_force(latest.store, store_now_ms=0)
     unkeyed = replace(properties, txn=None)
     start = _commit_start(latest, plan, unkeyed, progress, observer, clock)
@@ -154,6 +154,7 @@ class _Deletion:
         self._pins = pins
         self._store_now_ms = store_now_ms
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
+        self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.kept: set[str] = set()
@@ -172,7 +173,8 @@ class _Deletion:
         for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
             latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
-            keep = _keep(latest, self._plan) | self._pinned(latest, group) | self._recent(latest, group)
+            keep = keys_to_keep(latest, cutoff_ms=self._cutoff_ms, removes=self._removes)
+            keep |= self._pinned(latest, group) | self._recent(latest, group)
             going = [
                 file
                 for file in group
@@ -211,10 +213,6 @@ class _Deletion:
             {"table_uri": table_uri, "files": [[f.path, f.size_bytes, f.modified_ms] for f in chunk]}
             for chunk in _chunks(files, _FILES_PER_TASK)
         ]
-
-
-def _keep(snapshot: Snapshot, plan: VacuumPlan) -> set[str]:
-    return keys_to_keep(snapshot, cutoff_ms=plan.cutoff_ms, retention_ms=plan.retention.retention_ms)
 
 
 def _chunks(files: Sequence[VacuumFile], size: int) -> Iterator[Sequence[VacuumFile]]:

@@ -18,6 +18,7 @@ from delta_core.maintenance.vacuum.listing import FileKind, listed_files
 from delta_core.maintenance.vacuum.path_identity import is_protected, listed_key
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import (
+    LoggedRemoves,
     change_data_to_keep,
     commits_in_log,
     keys_to_keep,
@@ -206,7 +207,7 @@ def plan_vacuum(
     listed = list(listed_files(snapshot))
     latest = snapshot.refresh()
     latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
-    keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, retention_ms=retention.retention_ms)
+    keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
     pinned = Pins().in_force(latest, store_now_ms=now_ms)
     unpinned = [
         (info, kind)

@@ -19,29 +19,59 @@ NAMED_COLUMNS: Final = ("path", "deletion_vector")
 _COMMITS_AT_ONCE = 64
 
 
-def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, retention_ms: int) -> set[str]:
+class LoggedRemoves:
+    """What the commits since a cutoff have removed, of those that a checkpoint stands for.
+
+    Tombstones may be missing from a checkpoint although they are young: the table's retention was shorter
+    when it was written, or its writer's clock was ahead. So vacuum takes no checkpoint's word for it.
+    """
+
+    def __init__(self, *, cutoff_ms: int) -> None:
+        self._cutoff_ms = cutoff_ms
+        self._read_up_to = -1
+        self._keys: set[str] = set()
+
+    def keys(self, snapshot: Snapshot) -> set[str]:
+        """Keys of the removed files, with those of their deletion vectors.
+
+        One listing and one request for each commit since the cutoff that no earlier call has read; none
+        for a snapshot that is read from the commits alone.
+
+        Raises:
+            MaintenanceError: which file a deletion vector is in cannot be told.
+        """
+        checkpoint = snapshot.segment.checkpoint_version
+        if checkpoint is not None and checkpoint > self._read_up_to:
+            actions = _actions_since(
+                snapshot, cutoff_ms=self._cutoff_ms, after_version=self._read_up_to, up_to_version=checkpoint
+            )
+            for action in actions:
+                if isinstance(action, RemoveFile):
+                    self._keys |= removed_keys(action, root_uri=snapshot.store.uri)
+            self._read_up_to = checkpoint
+        return self._keys
+
+
+def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) -> set[str]:
     """Keys of the files that reading a version at or after the cutoff may need.
 
     Those are the live files and the ones removed since the cutoff, each with the file of its deletion
-    vector, whatever features the protocol lists. Tombstones that are older than the table's own retention
-    may be missing from checkpoints, so for a longer retention the removes are read from the log as well, one
-    request for each commit since the cutoff. Files of change data are not among them: see
+    vector, whatever features the protocol lists. Files of change data are not among them: see
     `change_data_to_keep`.
+
+    Args:
+        snapshot: the newest version.
+        cutoff_ms: milliseconds since 1970.
+        removes: of the same cutoff, or an earlier one.
 
     Raises:
         MaintenanceError: which file a deletion vector is in cannot be told.
     """
     root_uri = snapshot.store.uri
-    keys: set[str] = set()
+    keys = set(removes.keys(snapshot))
     for batch in snapshot.files.batches(NAMED_COLUMNS):
         keys |= named_keys(batch, root_uri=root_uri)
-    tombstones = snapshot.tombstones(since_ms=cutoff_ms)
-    keys |= named_keys(tombstones, root_uri=root_uri)
-    if retention_ms > snapshot.properties.deleted_file_retention_ms:
-        for action in _actions_since(snapshot, cutoff_ms=cutoff_ms):
-            if isinstance(action, RemoveFile):
-                keys |= removed_keys(action, root_uri=root_uri)
-    return keys
+    return keys | named_keys(snapshot.tombstones(since_ms=cutoff_ms), root_uri=root_uri)
 
 
 def removed_keys(remove: RemoveFile, *, root_uri: str) -> set[str]:
@@ -73,11 +103,14 @@ def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: in
     return protected_keys(found, root_uri=snapshot.store.uri)
 
 
-def _actions_since(snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1) -> Iterator[Action]:
+def _actions_since(
+    snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1, up_to_version: int | None = None
+) -> Iterator[Action]:
+    last = snapshot.version if up_to_version is None else up_to_version
     files = [
         commit
         for commit in commits_in_log(snapshot)
-        if commit.info.modified_ms >= cutoff_ms and commit.version > after_version
+        if commit.info.modified_ms >= cutoff_ms and after_version < commit.version <= last
     ]
     for first in range(0, len(files), _COMMITS_AT_ONCE):
         for commit in read_commits(snapshot.store, files[first : first + _COMMITS_AT_ONCE]):

@@ -11,9 +11,13 @@ import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
+from delta_core.checkpoint.v2 import write_v2_checkpoint
 from delta_core.clock import ManualClock
 from delta_core.errors import DeltaError, DeltaWarning
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.cached import CachedLogStore
+from delta_core.storage.disk_cache import DiskCache
+from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import DAY_MS, LogBuilder, add, metadata, protocol
 
 MIDNIGHT_MS = 19_700 * DAY_MS
@@ -39,6 +43,38 @@ def _load(log: LogBuilder, version: int | None = None) -> Snapshot:
 
 def _names(log: LogBuilder) -> set[str]:
     return {path.name for path in log.log.iterdir()}
+
+
+def test_what_this_machine_has_kept_of_a_checkpoint_proves_nothing(tmp_path: Path) -> None:
+    """The store has lost a sidecar that only a cache on this machine still has."""
+
+    class RemoteStore(LocalLogStore):
+        @property
+        def remote(self) -> bool:
+            return True
+
+    def opened() -> Snapshot:
+        cache = DiskCache(str(tmp_path / "cache"), max_bytes=1 << 20)
+        return Snapshot.load(CachedLogStore(RemoteStore(builder.root), cache), clock=builder.clock)
+
+    builder = LogBuilder(tmp_path / "t")
+    configuration = {"delta.logRetentionDuration": "interval 8 days", "delta.checkpointPolicy": "v2"}
+    listed = frozenset({"v2Checkpoint"})
+    first = protocol(
+        min_reader_version=3, min_writer_version=7, reader_features=listed, writer_features=listed
+    )
+    for version in range(20):
+        at = MIDNIGHT_MS + version * DAY_MS + DAY_MS // 2
+        actions = (first, metadata(configuration=configuration)) if version == 0 else (add(f"f{version}"),)
+        builder.commit(*actions, time_ms=at)
+    write_v2_checkpoint(_load(builder, 9))
+    builder.clock.advance((MIDNIGHT_MS + 19 * DAY_MS + DAY_MS * 3 // 4 - builder.clock.now_ms()) / 1000)
+    assert opened().files.num_files == 19
+    for sidecar in (builder.log / "_sidecars").iterdir():
+        sidecar.unlink()
+    before = _names(builder)
+    assert cleanup_expired_logs(opened()).files == ()
+    assert _names(builder) == before
 
 
 def test_everything_before_the_cutoff_checkpoint_goes(log: LogBuilder) -> None:

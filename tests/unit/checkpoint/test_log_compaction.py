@@ -102,8 +102,17 @@ def test_every_range_reads_equal(log: LogBuilder, first: int, last: int) -> None
 
 def test_one_that_is_there_stays(log: LogBuilder) -> None:
     path = log.raw(f"{1:020d}.{3:020d}.compacted.json", b"somebody's")
-    assert compact_log(_load(log, 3), first=1, last=3).num_actions is None
+    found = compact_log(_load(log, 3), first=1, last=3)
+    assert found is not None
+    assert found.num_actions is None
     assert path.read_bytes() == b"somebody's"
+
+
+def test_commits_that_change_nothing_get_none(log: LogBuilder) -> None:
+    for _ in ("VACUUM START", "VACUUM END"):
+        log.commit(CommitInfo(operation="VACUUM"))
+    assert compact_log(_load(log), first=5, last=6) is None
+    assert not list(log.log.glob("*.compacted.json"))
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (2, 1), (-1, 2), (1, 5)])

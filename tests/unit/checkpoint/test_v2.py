@@ -18,10 +18,13 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.v2 import ManifestForm, write_v2_checkpoint
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import (
+    AmbiguousWriteError,
     DeltaWarning,
+    NotWrittenError,
     StaleCommitError,
     StorageError,
     StorePermissionError,
+    UnsafeStoreError,
     UnsupportedTableFeatureError,
     VerificationError,
 )
@@ -238,7 +241,7 @@ class FailingStore(LocalLogStore):
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         if self.fails(path):
-            raise StorageError(f"no {path}")
+            raise NotWrittenError(f"no {path}")
         super().put_if_absent(path, data)
 
 
@@ -276,6 +279,48 @@ def test_where_the_manifest_may_have_landed_the_sidecars_stay(log: LogBuilder) -
     assert len(_manifests(log)) == len(_sidecars(log)) == 1
     log.remove_commits(range(6))
     assert _load(log).files.num_files == 12
+
+
+def test_a_manifest_on_its_way_keeps_its_sidecars_whatever_the_next_attempt_says(log: LogBuilder) -> None:
+    class SlowStore(LocalLogStore):
+        """The first request for the manifest is carried out after the client has given up."""
+
+        on_its_way: tuple[str, bytes] | None = None
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if "_sidecars" in path:
+                return super().put_if_absent(path, data)
+            if self.on_its_way is None:
+                self.on_its_way = (path, data)
+                raise AmbiguousWriteError("no answer in time")
+            raise StorePermissionError("the token has expired")
+
+    store = SlowStore(log.root)
+    with pytest.raises(AmbiguousWriteError, match="no answer in time"):
+        write_v2_checkpoint(Snapshot.load(store, clock=log.clock))
+    assert store.on_its_way is not None
+    LocalLogStore(log.root).put_if_absent(*store.on_its_way)
+    log.remove_commits(range(6))
+    assert _load(log).files.num_files == 12
+
+
+def test_a_plain_write_that_failed_may_have_landed(log: LogBuilder) -> None:
+    class OldStore(LocalLogStore):
+        """One without preconditions."""
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if "_sidecars" in path:
+                return super().put_if_absent(path, data)
+            raise UnsafeStoreError("no preconditions here")
+
+        def put(self, path: str, data: bytes) -> None:
+            super().put(path, data)
+            if ".checkpoint." in path:
+                raise StorageError("no answer in time")
+
+    with pytest.raises(AmbiguousWriteError, match="cannot be told"):
+        write_v2_checkpoint(Snapshot.load(OldStore(log.root), clock=log.clock))
+    assert len(_manifests(log)) == len(_sidecars(log)) == 1
 
 
 def test_a_table_made_anew_gets_no_checkpoint_of_the_old_one(log: LogBuilder) -> None:

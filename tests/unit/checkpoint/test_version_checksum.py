@@ -286,6 +286,21 @@ def test_each_checkpoint_has_one_by_default(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path, version=4).snapshot.checksum_discrepancies == ()
 
 
+def test_an_expired_transaction_contradicts_nothing(log: LogBuilder) -> None:
+    log.commit(metadata(configuration={"delta.setTransactionRetentionDuration": "interval 1 day"}))
+    snapshot = _load(log)
+    fields = checksum_fields(snapshot)
+    assert fields["setTransactions"] == []
+    write_checkpoint(snapshot)
+    log.remove_commits(range(3))
+    listed = {"appId": "app", "version": 7, "lastUpdated": 5}
+    log.checksum(snapshot, setTransactions=[listed])
+    assert (_load(log).transactions, _load(log).checksum_discrepancies) == ({}, ())
+    log.checksum(snapshot, setTransactions=[{"appId": "app", "version": 7}])
+    with pytest.warns(DeltaWarning, match="'app': the checksum says 7"):
+        assert _load(log).files.num_files == 3
+
+
 def test_a_later_snapshot_gives_none(log: LogBuilder, caplog: pytest.LogCaptureFixture) -> None:
     log.commit(metadata(configuration=ALWAYS))
     auxiliary_files.write_auxiliary_files(_load(log), committed_version=2, txn_id="t")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -241,3 +242,11 @@ def test_truncated_bounds_enclose(text):
     assert truncate_minimum(text).encode() <= encoded
     maximum = truncate_maximum(text)
     assert maximum is None or maximum.encode() >= encoded
+
+
+@pytest.mark.parametrize("zeros", [[0.0], [-0.0], [0.0, -0.0]])
+def test_both_zeros_lie_within_the_bounds(zeros):
+    """Readers that order the two skip the file for the other one else."""
+    found = collect(pa.table({"x": zeros}))
+    signs = [math.copysign(1, found[name]["x"]) for name in ("minValues", "maxValues")]
+    assert (found["minValues"]["x"], found["maxValues"]["x"], signs) == (0, 0, [-1, 1])

@@ -11,7 +11,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.actions.set_transaction import SetTransaction
+from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import (
     ConfigurationError,
@@ -187,6 +189,44 @@ def test_a_file_removed_within_the_retention_stays_however_old_it_is(
     apply_compaction(snapshot, plan_compaction(snapshot))
     helpers.age_files(path, 400)
     assert plan_vacuum(helpers.snapshot_of(path)).is_empty
+
+
+@pytest.mark.parametrize("checkpoint_by", ["us, by the short retention", "one whose clock is ahead"])
+def test_tombstones_that_a_checkpoint_lacks_are_read_from_the_log(
+    tmp_path: Path, helpers: Any, checkpoint_by: str
+) -> None:
+    short = {"delta.deletedFileRetentionDuration": "interval 1 days"}
+    path, now_ms = tmp_path / "t", SYSTEM_CLOCK.now_ms()
+    write_deltalake(path, pa.table({"a": [1]}), configuration=short, clock=ManualClock(now_ms - 30 * DAY_MS))
+    removed = ManualClock(now_ms - 3 * DAY_MS)
+    write_deltalake(path, pa.table({"a": [2]}), mode="overwrite", clock=removed)
+    helpers.age_files(path, 30)
+    for version, days in ((0, 30), (1, 3)):
+        written_ms = now_ms - days * DAY_MS
+        os.utime(path / "_delta_log" / f"{version:020d}.json", (written_ms / 1000, written_ms / 1000))
+    if checkpoint_by.startswith("us"):
+        write_checkpoint(helpers.snapshot_of(path))
+        DeltaTable(path).alter.unset_properties(list(short))
+    else:
+        DeltaTable(path).alter.unset_properties(list(short))
+        write_checkpoint(helpers.snapshot_of(path, clock=ManualClock(now_ms + 8 * DAY_MS)))
+    assert plan_vacuum(helpers.snapshot_of(path)).is_empty
+    plan = plan_vacuum(helpers.snapshot_of(path), clock=ManualClock(now_ms + 5 * DAY_MS))
+    assert len(plan.files) == 1
+    apply_vacuum(helpers.snapshot_of(path), plan)
+    assert DeltaTable(path, version=0).to_pyarrow_table().num_rows == 1
+
+
+def test_a_clock_that_is_ahead_costs_no_file_that_was_just_removed(tmp_path: Path, helpers: Any) -> None:
+    path, ahead = tmp_path / "t", ManualClock(SYSTEM_CLOCK.now_ms() + 8 * DAY_MS)
+    write_deltalake(path, pa.table({"a": [1]}))
+    helpers.age_files(path, 30)
+    write_deltalake(path, pa.table({"a": [2]}), mode="overwrite")
+    plan = plan_vacuum(helpers.snapshot_of(path), clock=ahead)
+    assert len(plan.files) == 1
+    result = apply_vacuum(helpers.snapshot_of(path), plan, clock=ahead)
+    assert (result.deleted_files, result.kept) == (0, (plan.files[0].path,))
+    assert DeltaTable(path, version=0).to_pyarrow_table().num_rows == 1
 
 
 def test_a_longer_retention_looks_into_the_log_when_tombstones_are_gone(

@@ -9,6 +9,7 @@ from delta_core.table_features.table_properties import (
     ALL_PROPERTIES,
     DAY_MS,
     TableProperties,
+    canonical_text,
     parse_bytes,
     parse_interval_ms,
 )
@@ -28,6 +29,24 @@ from delta_core.table_features.table_properties import (
 )
 def test_intervals(text: str, expected_ms: int) -> None:
     assert parse_interval_ms(text) == expected_ms
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("delta.appendOnly", " TRUE ", "true"),
+        ("delta.enableIcebergCompatV2", "False", "false"),
+        ("delta.appendOnly", "yes", "yes"),
+        ("delta.checkpointPolicy", "V2", "v2"),
+        ("delta.logRetentionDuration", "20  Days", "interval 20 days"),
+        ("delta.deletedFileRetentionDuration", "INTERVAL 1 WEEK", "interval 1 week"),
+        ("delta.setTransactionRetentionDuration", "1 month", "1 month"),
+        ("delta.constraints.x", "TRUE", "TRUE"),
+        ("owner", "TRUE", "TRUE"),
+    ],
+)
+def test_values_are_kept_as_every_engine_reads_them(key: str, text: str, expected: str) -> None:
+    assert canonical_text(key, text) == expected
 
 
 @pytest.mark.parametrize(
