@@ -76,6 +76,10 @@ LOG_ONLY = frozenset({Surface.CHECKPOINT, Surface.CLEANUP, Surface.VACUUM})
 feature that only says what rows are, or how new ones are made, asks nothing of them."""
 
 
+AS_THEY_STAND = LOG_ONLY | {Surface.RESTORE}
+"""Those, and who makes files part of a table together with the definition that they were written for."""
+
+
 def in_words(surfaces: Collection[Surface]) -> str:
     """The surfaces as part of a sentence, in the order in which they are defined; empty for none."""
     words = [item.words for item in Surface if item in surfaces]
