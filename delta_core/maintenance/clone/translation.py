@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -49,7 +49,7 @@ class Translated:
     """The clone's files.
 
     Attributes:
-        adds: the actions that are new.
+        adds: the actions of the commit: of new files, and of known ones whose rows have got other ids.
         kept: paths and vectors, as in `identity_of`, of files that the clone has already.
         copies: what to copy for the new ones; none for a shallow clone.
     """
@@ -79,19 +79,23 @@ def named(
     Raises:
         PathEscapeError: a path leads out of the source and of the roots that are allowed.
     """
-    have = {identity_of(add) for add in known}
+    have = {identity_of(add): add for add in known}
     adds = []
+    kept = set()
     for file in files:
         vector = file.deletion_vector
         if vector is not None and vector.storage_type != "i":
             place = _vector_place(vector, source=source, access=access)
             vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(place))
         path = _absolute(access.locate(file.path, store=source))
-        adds.append(replace(file, path=path, deletion_vector=vector, data_change=True))
-    wanted = {identity_of(add) for add in adds}
-    return Translated(
-        adds=tuple(add for add in adds if identity_of(add) not in have), kept=frozenset(wanted & have)
-    )
+        add = replace(file, path=path, deletion_vector=vector, data_change=True)
+        before = have.get(identity_of(add))
+        if before is None:
+            adds.append(add)
+            continue
+        kept.add(identity_of(add))
+        adds.extend(_renumbered(before, file))
+    return Translated(adds=tuple(adds), kept=frozenset(kept))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,14 +125,15 @@ class Copier:
         Raises:
             PathEscapeError: a path leads out of the source and of the roots that are allowed.
         """
-        have = {origin: identity_of(add) for add in known if (origin := self._origin(add)) is not None}
+        have = {origin: add for add in known if (origin := self._origin(add)) is not None}
         adds: list[AddFile] = []
         copies: list[Copy] = []
         kept = set()
         for file in files:
-            known_as = have.get(identity_of(file))
-            if known_as is not None:
-                kept.add(known_as)
+            before = have.get(identity_of(file))
+            if before is not None:
+                kept.add(identity_of(before))
+                adds.extend(_renumbered(before, file))
                 continue
             place = self.access.locate(file.path, store=self.source)
             copy = Copy(source=place, path=self._new_name(file.path, place), size_bytes=file.size_bytes)
@@ -175,6 +180,20 @@ class Copier:
         found = uuid.UUID(self._vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin"))
         # Without an offset the vector is the first in its file, which `u` says by its number.
         return replace(vector, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
+
+
+def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:
+    """The clone's file once more where the source has numbered its rows since (PROTOCOL.md, "Row
+    Tracking")."""
+    ids = (file.base_row_id, file.default_row_commit_version)
+    if ids != (known.base_row_id, known.default_row_commit_version) and None not in ids:
+        yield replace(
+            known,
+            base_row_id=file.base_row_id,
+            default_row_commit_version=file.default_row_commit_version,
+            stats=file.stats,
+            data_change=False,
+        )
 
 
 def copied_properties(source: Mapping[str, str], *, table_id: str) -> dict[str, str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,42 @@ def test_domains_row_ids_and_protocol_go_with_the_rows(tmp_path: Path) -> None:
     assert set(domains) == {"delta.rowTracking", "mine"}
     assert json.loads(domains["delta.rowTracking"].configuration) == {"rowIdHighWaterMark": 49}
     assert clone.protocol().writer_features == frozenset(features)
+
+
+@pytest.mark.parametrize("shallow", [True, False])
+def test_ids_that_the_source_gave_since_are_the_clones_too(tmp_path: Path, shallow: bool) -> None:
+    write_deltalake(tmp_path / "plain", pa.table({"id": [1, 2, 3]}))
+    (data,) = live(tmp_path / "plain")
+    log = LogBuilder(tmp_path / "t")
+    (tmp_path / "t").mkdir(exist_ok=True)
+    (tmp_path / "t" / data.path).write_bytes((tmp_path / "plain" / data.path).read_bytes())
+    listed = frozenset({"rowTracking", "domainMetadata"})
+    text = DeltaTable(tmp_path / "plain").metadata().schema_string
+    described = metadata(partition_columns=(), schema_string=text)
+    file = AddFile(path=data.path, size_bytes=data.size_bytes, modification_time_ms=1, stats=data.stats)
+    log.commit(protocol(min_writer_version=7, writer_features=frozenset({"domainMetadata"})), described, file)
+    clone_table(tmp_path / "t", tmp_path / "c", shallow=shallow)
+    log.commit(
+        protocol(min_writer_version=7, writer_features=listed),
+        replace(
+            described,
+            configuration={
+                "delta.enableRowTracking": "true",
+                "delta.rowTracking.materializedRowIdColumnName": "_id",
+                "delta.rowTracking.materializedRowCommitVersionColumnName": "_version",
+            },
+        ),
+        replace(file, base_row_id=10, default_row_commit_version=1, data_change=False),
+        DomainMetadata(domain="delta.rowTracking", configuration='{"rowIdHighWaterMark":12}'),
+    )
+    result = clone_table(tmp_path / "t", tmp_path / "c", shallow=shallow)
+    assert (result.files_copied, result.files_removed) == (0, 0)
+    clone = DeltaTable(tmp_path / "c", allowed_roots=[tmp_path / "t"])
+    found = clone.to_pyarrow_table(row_ids=True)
+    assert found["_row_id"].to_pylist() == [10, 11, 12]
+    watermark = clone.domain_metadata()["delta.rowTracking"].configuration
+    assert json.loads(watermark) == {"rowIdHighWaterMark": 12}
+    assert clone_table(tmp_path / "t", tmp_path / "c", shallow=shallow).committed is None
 
 
 def test_the_clones_protocol_never_goes_down(make_table: MakeTable, tmp_path: Path) -> None:
