@@ -183,8 +183,7 @@ class Copier:
 
 
 def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:
-    """The clone's file once more where the source has numbered its rows since (PROTOCOL.md, "Row
-    Tracking")."""
+    """The clone's file once more where the source has numbered its rows since."""
     ids = (file.base_row_id, file.default_row_commit_version)
     if ids != (known.base_row_id, known.default_row_commit_version) and None not in ids:
         yield replace(
