@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from delta_core.dml.group_commit import GroupCommit
     from delta_core.dml.write import write_deltalake
     from delta_core.errors import DeltaError
+    from delta_core.maintenance.clone.clone import clone_table
+    from delta_core.maintenance.convert.convert import convert_to_deltalake
     from delta_core.scan.scan import Scan
     from delta_core.snapshot.snapshot import Snapshot
     from delta_core.table import DeltaTable
@@ -32,6 +34,8 @@ _EXPORTS = {
     "SetTransaction": "delta_core.actions.set_transaction",
     "Snapshot": "delta_core.snapshot.snapshot",
     "Transaction": "delta_core.transaction.transaction",
+    "clone_table": "delta_core.maintenance.clone.clone",
+    "convert_to_deltalake": "delta_core.maintenance.convert.convert",
     "write_deltalake": "delta_core.dml.write",
 }
 
@@ -46,6 +50,8 @@ __all__ = [
     "SetTransaction",
     "Snapshot",
     "Transaction",
+    "clone_table",
+    "convert_to_deltalake",
     "errors",
     "write_deltalake",
 ]

@@ -429,6 +429,12 @@ class RestorePlanOutdatedError(RestoreError):
     conflict = True
 
 
+class CloneError(MaintenanceError):
+    """A table cannot be cloned to where it was asked to be."""
+
+    code = "CLONE_REFUSED"
+
+
 class VerificationError(MaintenanceError):
     """What was done does not match what was planned."""
 

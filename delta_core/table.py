@@ -423,7 +423,13 @@ class DeltaTable:
         require_commit_properties(commit_properties)
         timestamp_ms = epoch_ms(timestamp_ms)
         self.update_incremental()
-        plan = plan_restore(self._snapshot, version=target, timestamp_ms=timestamp_ms, clock=self._clock)
+        plan = plan_restore(
+            self._snapshot,
+            version=target,
+            timestamp_ms=timestamp_ms,
+            allowed_roots=self._allowed_roots,
+            clock=self._clock,
+        )
         if not dry_run:
             self._adopt_result(
                 apply_restore(
@@ -432,6 +438,7 @@ class DeltaTable:
                     ignore_missing_files=ignore_missing_files,
                     properties=commit_properties,
                     by_timestamp=timestamp_ms is not None,
+                    allowed_roots=self._allowed_roots,
                     clock=self._clock,
                 ).committed
             )

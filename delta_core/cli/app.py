@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from delta_core.cli import conformance_command, job_commands, log_commands
+from delta_core.cli import conformance_command, convert_command, job_commands, log_commands
 from delta_core.cli.command_group import CommandGroup
 from delta_core.version import VERSION
 
@@ -46,6 +46,7 @@ for _command in (
     job_commands.vacuum,
     job_commands.checkpoint,
     job_commands.restore,
+    convert_command.convert,
     log_commands.audit,
     log_commands.contract,
     job_commands.run,

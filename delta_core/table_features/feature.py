@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, NO_SURFACES, Surface
+from delta_core.table_features.surface import ALL_SURFACES, AS_THEY_STAND, LOG_ONLY, NO_SURFACES, Surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +132,14 @@ _ALL = (
     TableFeature(
         name="changeDataFeed",
         legacy_writer_version=4,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_enabled("delta.enableChangeDataFeed"),
     ),
     # How a new row gets its values: what only moves the log's words about files never makes one.
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_column_metadata("delta.generationExpression"),
     ),
     # The log's own names are physical, and are copied as they stand.
@@ -149,14 +149,14 @@ _ALL = (
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_column_mapping,
     ),
     # The high-water mark is part of the metadata, which is copied whole.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
     TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
@@ -166,12 +166,12 @@ _ALL = (
         name="deletionVectors",
         in_reader=True,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),
     # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
-    TableFeature(name="rowTracking", writable_by=LOG_ONLY, requires=_DOMAINS),
+    TableFeature(name="rowTracking", writable_by=AS_THEY_STAND, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
         writable_by=ALL_SURFACES,
@@ -184,10 +184,10 @@ _ALL = (
         active=_enabled("delta.enableInCommitTimestamps-preview"),
     ),
     TableFeature(
-        name="allowColumnDefaults", writable_by=LOG_ONLY, active=_column_metadata("CURRENT_DEFAULT")
+        name="allowColumnDefaults", writable_by=AS_THEY_STAND, active=_column_metadata("CURRENT_DEFAULT")
     ),
     # Tags, providers and the domain are copied.
-    TableFeature(name="clustering", writable_by=LOG_ONLY, requires=_DOMAINS),
+    TableFeature(name="clustering", writable_by=AS_THEY_STAND, requires=_DOMAINS),
     # It binds exactly those who write checkpoints and clean up the log.
     TableFeature(name="checkpointProtection"),
     # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
@@ -210,19 +210,23 @@ _ALL = (
         name="typeWidening",
         in_reader=True,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=AS_THEY_STAND,
         active=_enabled("delta.enableTypeWidening"),
     ),
     *(
         TableFeature(
-            name=name, in_reader=True, plain_rows=False, writable_by=LOG_ONLY, active=_has_type("variant")
+            name=name,
+            in_reader=True,
+            plain_rows=False,
+            writable_by=AS_THEY_STAND,
+            active=_has_type("variant"),
         )
         for name in ("variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
     ),

@@ -44,7 +44,12 @@ class Surface(Enum):
         "rewriting files (compaction, Z-order)",
         "compaction and Z-order: the same rows in other files",
     )
-    RESTORE = ("restore", "restoring", "an earlier version's files and definition as a new version")
+    RESTORE = (
+        "restore",
+        "restoring, cloning and converting",
+        "files that are there already become part of a table with the definition that they were written for: "
+        "an earlier version's, another table's, or no table's yet",
+    )
     CHECKPOINT = ("checkpoint", "checkpoints", "checkpoints of the log; no data file is opened")
     CLEANUP = ("clean-up", "cleaning up the log", "deleting log files behind a checkpoint")
     VACUUM = ("vacuum", "vacuum", "deleting data files that no version needs, and the commits that say so")
@@ -57,7 +62,7 @@ class Surface(Enum):
     @property
     def opens_data_files(self) -> bool:
         """Whether rows of existing data files may be read on the way, as they are in the files."""
-        return self not in LOG_ONLY
+        return self not in LOG_ONLY and self is not Surface.RESTORE
 
 
 ALL_SURFACES = frozenset(Surface)
@@ -69,6 +74,10 @@ NO_SURFACES: frozenset[Surface] = frozenset()
 LOG_ONLY = frozenset({Surface.CHECKPOINT, Surface.CLEANUP, Surface.VACUUM})
 """They move what the log says of files from one place to another, or delete what it no longer names. A
 feature that only says what rows are, or how new ones are made, asks nothing of them."""
+
+
+AS_THEY_STAND = LOG_ONLY | {Surface.RESTORE}
+"""Those, and who makes files part of a table together with the definition that they were written for."""
 
 
 def in_words(surfaces: Collection[Surface]) -> str:

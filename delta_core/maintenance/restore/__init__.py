@@ -2,7 +2,8 @@
 
 from delta_core.maintenance.restore.apply import RestoreResult, apply_restore
 from delta_core.maintenance.restore.compare_rows import diff_rows
-from delta_core.maintenance.restore.plan import LostCommit, RestoredFile, RestorePlan, plan_restore
+from delta_core.maintenance.restore.files import RestoredFile
+from delta_core.maintenance.restore.plan import LostCommit, RestorePlan, plan_restore
 from delta_core.maintenance.restore.row_diff import RowDiff
 
 __all__ = [

@@ -12,14 +12,9 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.commit import commit_with_events
-from delta_core.maintenance.restore.plan import (
-    RestoredFile,
-    RestorePlan,
-    file_keys,
-    missing_files,
-    plan_restore,
-    restored_metadata,
-)
+from delta_core.maintenance.restore.files import RestoredFile, file_keys, missing_files
+from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
+from delta_core.maintenance.restore.state import restored_domains, restored_metadata, restored_protocol
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -60,14 +55,17 @@ def apply_restore(
     progress: ProgressReporter = SILENT,
     by_timestamp: bool = False,
     expected_version: int | None = None,
+    allowed_roots: Sequence[LogStore] = (),
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RestoreResult:
     """Commit the plan, if it is still what the newest version needs.
 
-    Files, schema, partitioning and properties become those of the target version. The protocol stays,
-    since a reader may rely on it, and so do `txn` entries: a load that was applied once and undone is
-    not applied again by a retry of the same job. The versions that are undone stay in the log, so a
+    Files with their deletion vectors, schema, partitioning, properties and metadata domains become those of
+    the target version. The protocol stays, since a reader may rely on it; a feature that was dropped since
+    comes back. So do numbers that were given out (`state.py`), and `txn` entries: a load that was applied
+    once and undone is not applied again by a retry of the same job. Rows come back with the row ids that
+    they had. The versions that are undone stay in the log, so a
     restore can itself be undone.
 
     Args:
@@ -79,6 +77,10 @@ def apply_restore(
         by_timestamp: record the target in the history by its time instead of its version.
         expected_version: the newest version that the plan's approver saw; None leaves it to the plan, which
             also goes through when newer commits change nothing of it.
+        allowed_roots: as in `plan_restore`.
+        progress: sees the phases of the commit.
+        observer: sees the phases of the commit, too, for tests.
+        clock: where time comes from.
 
     Raises:
         RestorePlanOutdatedError: the table has versions after the expected one, or not that one.
@@ -98,7 +100,7 @@ def apply_restore(
     if expected_version is not None:
         require_version(latest, expected_version)
     latest.require_writable(surface=Surface.RESTORE, operation="restore the table")
-    current = plan_restore(latest, version=plan.target_version, clock=clock)
+    current = plan_restore(latest, version=plan.target_version, allowed_roots=allowed_roots, clock=clock)
     if _effect(current) != _effect(plan):
         raise ConcurrentModificationError(
             f"the table changed between version {plan.version}, which the restore was planned for, "
@@ -133,8 +135,12 @@ def apply_restore(
     )
     # Rows come back with the ids that their files had.
     transaction.read_predicate(None).reuse_files().preserve_rows(True)
+    protocol = restored_protocol(latest, target)
+    if protocol != latest.protocol:
+        transaction.add(protocol)
     if current.metadata_changes:
         transaction.add(restored_metadata(latest, target))
+    transaction.add(*restored_domains(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
     transaction.add(*add_actions(_chosen(target.files.to_table(), adds), data_change=True))
@@ -152,7 +158,7 @@ def apply_restore(
     )
     progress.emit("data.written", files=0)
     committed = raise_for_result(commit_with_events(transaction, progress))
-    _require_still_there(latest.store, adds, committed, before=latest.version)
+    _require_still_there(latest, adds, committed, allowed_roots)
     return RestoreResult(
         committed=committed,
         files_added=result.files_added,
@@ -185,22 +191,33 @@ def require_version(snapshot: Snapshot, expected: int) -> None:
 
 
 def _require_still_there(
-    store: LogStore, adds: Sequence[RestoredFile], committed: Committed, *, before: int
+    latest: Snapshot,
+    adds: Sequence[RestoredFile],
+    committed: Committed,
+    allowed_roots: Sequence[LogStore],
 ) -> None:
     """Look once more: a vacuum that had begun before may have deleted what was there a moment ago."""
-    gone = missing_files(store, adds) if adds and not committed.already_applied else ()
+    gone: tuple[str, ...] = ()
+    if adds and not committed.already_applied:
+        gone = missing_files(latest.store, adds, allowed_roots=allowed_roots)
     if gone:
         raise MissingDataFileError(
             f"The restore is committed as version {committed.version}, and {len(gone)} of the data files "
             f"that it brought back are gone by now, such as {gone[0]!r}",
             cause="a vacuum was deleting them at the same time",
-            fix=f"wait until the vacuum has ended, restore version {before}, then a later version than this "
-            "one, or this one without the missing files",
+            fix=f"wait until the vacuum has ended, restore version {latest.version}, then a later version "
+            "than this one, or this one without the missing files",
         )
 
 
 def _effect(plan: RestorePlan) -> tuple[object, ...]:
-    return (plan.table_id, frozenset(plan.added), frozenset(plan.removed), plan.metadata_changes)
+    return (
+        plan.table_id,
+        frozenset(plan.added),
+        frozenset(plan.removed),
+        plan.metadata_changes,
+        plan.changes.beyond_metadata,
+    )
 
 
 def _figures(plan: RestorePlan, adds: Iterable[RestoredFile]) -> RestoreResult:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata
+from delta_core.maintenance.restore.state import restored_domains, restored_metadata, restored_protocol
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import reader_features, writer_features
-from delta_core.transaction.in_commit_time import settled_provenance
+from delta_core.table_features.upgrade import supported_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,21 @@ class TableChanges:
         columns: types, with ` not null` where it applies.
         properties: properties, and the table's own name, description and partitioning.
         kept_features: table features that the target version did not have and that stay.
+        returning_features: those that it had and that were dropped since: they come back.
+        domains: names of the metadata domains that change back.
     """
 
     columns: tuple[Change, ...] = ()
     properties: tuple[Change, ...] = ()
     kept_features: tuple[str, ...] = ()
+    returning_features: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+
+    @property
+    def beyond_metadata(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """What changes in the protocol and in the domains; None for nothing."""
+        changes = (self.returning_features, self.domains)
+        return changes if any(changes) else None
 
     def to_json(self) -> dict[str, Any]:
         """The changes as a JSON object."""
@@ -49,17 +60,25 @@ class TableChanges:
             "columns": [change.to_json() for change in self.columns],
             "properties": [change.to_json() for change in self.properties],
             "kept_features": list(self.kept_features),
+            "returning_features": list(self.returning_features),
+            "domains": list(self.domains),
         }
 
 
 def table_changes(snapshot: Snapshot, target: Snapshot) -> TableChanges:
     """What changes in the definition when `target` comes back in place of `snapshot`."""
-    restored = settled_provenance(snapshot, snapshot.protocol, target.metadata)
     protocols = [reader_features(s.protocol) | writer_features(s.protocol) for s in (snapshot, target)]
     return TableChanges(
         columns=_changes(_columns(snapshot.schema), _columns(target.schema)),
-        properties=_changes(_properties(snapshot.metadata), _properties(restored)),
+        properties=_changes(_properties(snapshot.metadata), _properties(restored_metadata(snapshot, target))),
         kept_features=tuple(sorted(protocols[0] - protocols[1])),
+        returning_features=tuple(
+            sorted(
+                supported_features(restored_protocol(snapshot, target))
+                - supported_features(snapshot.protocol)
+            )
+        ),
+        domains=tuple(item.domain for item in restored_domains(snapshot, target)),
     )
 
 

@@ -19,7 +19,8 @@ from delta_core.data.parquet_reader import FileReader
 from delta_core.errors import DeltaError, InvalidTableError, RestoreError
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.restore.compared_columns import ComparedColumns
-from delta_core.maintenance.restore.plan import RestoredFile, RestorePlan, file_keys
+from delta_core.maintenance.restore.files import RestoredFile, file_keys
+from delta_core.maintenance.restore.plan import RestorePlan
 from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.row_matching import DEFAULT_ROWS_IN_MEMORY, RowMatcher
 from delta_core.maintenance.restore.samples import sample_row
@@ -88,6 +89,8 @@ def diff_rows(
 
     Raises:
         RestoreError: the plan is for another version, or more rows are to be shown than that.
+        UnsupportedTableFeatureError: rows are not what the files hold: columns are mapped, for instance, or
+            rows are deleted by vectors.
     """
     if plan.version != snapshot.version:
         raise RestoreError(
@@ -99,6 +102,9 @@ def diff_rows(
             f"{sample_rows} sample rows are not possible", fix=f"ask for 0 to {MAX_SAMPLE_ROWS}"
         )
     target = Snapshot.load(snapshot.store, version=plan.target_version, clock=clock)
+    for version in (snapshot, target):
+        # Files are read one by one and as they are.
+        version.require_readable(operation="compare the rows of two versions")
     columns = ComparedColumns.of(snapshot.schema, target.schema)
     sides = (
         _side(snapshot, plan.removed),
@@ -143,7 +149,7 @@ def diff_rows(
 
 
 def _side(snapshot: Snapshot, files: Sequence[RestoredFile]) -> _Side:
-    rows = {(file.path, file.deletion_vector): file.rows for file in files}
+    rows = {file.key: file.rows for file in files}
     live = snapshot.files.to_table(["path", "partition_values", "deletion_vector"])
     return _Side(
         snapshot=snapshot,

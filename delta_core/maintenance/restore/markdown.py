@@ -112,6 +112,12 @@ def _kept(plan: RestorePlan) -> str:
     if plan.changes.kept_features:
         names = ", ".join(_code(name) for name in plan.changes.kept_features)
         parts.append(f"**Table features that stay**, since readers may rely on them: {names}")
+    if plan.changes.returning_features:
+        names = ", ".join(_code(name) for name in plan.changes.returning_features)
+        parts.append(f"**Table features that come back**, since files of then may need them: {names}")
+    if plan.changes.domains:
+        names = ", ".join(_code(name) for name in plan.changes.domains)
+        parts.append(f"**Metadata domains that change back**: {names}")
     if plan.kept_transactions:
         keys = [f"{_code(key.app_id)} at {key.version}" for key in plan.kept_transactions]
         parts.append(f"{_listed('**Idempotency keys that stay:**', keys)}\n\n{plan.transactions_note}")

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
-from delta_core.actions import CommitInfo, Metadata
+from delta_core.actions import CommitInfo
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ObjectNotFoundError, PathEscapeError, RestoreError
+from delta_core.errors import RestoreError
 from delta_core.maintenance.plan_json import plan_header
 from delta_core.maintenance.restore.changes import TableChanges, table_changes
+from delta_core.maintenance.restore.files import RestoredFile, missing_files, restored_files
 from delta_core.maintenance.restore.markdown import plan_markdown
 from delta_core.maintenance.restore.row_diff import RowDiff
+from delta_core.maintenance.restore.state import restored_metadata
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import resolve_data_path
-from delta_core.table_features.internal_properties import restored_configuration
-from delta_core.transaction.in_commit_time import settled_provenance
 
-_COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
-_LIST_ABOVE = 256
 _KEYS_STAY = (
     "These application ids stay in the table: a load that runs again under the same key changes nothing. "
     "To load the rows again, use a new key."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredFile:
-    """A file that comes back or goes; `path` is as in the log, `rows` None when not recorded."""
-
-    path: str
-    size_bytes: int
-    rows: int | None
-    deletion_vector: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +70,8 @@ class RestorePlan:
         version: the version that would be left.
         target_version: the one that would come back.
         added, removed: files that would be added to and removed from the table.
-        missing: files of the target that the store no longer has; they are among `added`.
+        missing: files of the target that the store no longer has, or whose deletion vectors it no longer
+            has; they are among `added`.
         metadata_changes: True when schema, partitioning or properties would change back.
         lost_commits: what is undone, newest first, as far as the log still tells.
         kept_transactions: idempotency keys of what is undone; they stay, so the same loads do nothing.
@@ -111,7 +97,7 @@ class RestorePlan:
     @property
     def is_empty(self) -> bool:
         """True when the table is already what it was."""
-        return not (self.added or self.removed or self.metadata_changes)
+        return not (self.added or self.removed or self.metadata_changes or self.changes.beyond_metadata)
 
     @property
     def transactions_note(self) -> str | None:
@@ -165,17 +151,22 @@ def plan_restore(
     *,
     version: int | None = None,
     timestamp_ms: int | None = None,
+    allowed_roots: Sequence[LogStore] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> RestorePlan:
     """Compare the snapshot with an earlier (or later) version of its table.
 
-    Requests: loading the other version, one for each commit between, and one for each file that would
-    come back (a single listing when there are many).
+    Files are told apart by path and deletion vector: one whose deleted rows differ goes and comes back.
+    Requests: loading the other version, one for each commit between, and one for each file and file of
+    deletion vectors that would come back (a single listing when there are many).
 
     Args:
         snapshot: the version to leave, normally the newest.
         version: the version to bring back.
         timestamp_ms: or the time, in epoch milliseconds, whose version to bring back.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; files anywhere else
+            count as missing.
+        clock: where time comes from.
 
     Raises:
         RestoreError: not exactly one of version and timestamp.
@@ -186,10 +177,10 @@ def plan_restore(
         raise RestoreError(
             "a restore needs a version or a timestamp, and not both", fix="give exactly one of the two"
         )
-    snapshot.require_readable()
+    snapshot.require_readable(operation="restore the table", through_scan=True)
     target = Snapshot.load(snapshot.store, version=version, timestamp_ms=timestamp_ms, clock=clock)
-    target.require_readable()
-    before, after = _files(snapshot), _files(target)
+    target.require_readable(operation="restore the table", through_scan=True)
+    before, after = restored_files(snapshot), restored_files(target)
     added = tuple(file for key, file in after.items() if key not in before)
     return RestorePlan(
         table_id=snapshot.metadata.id,
@@ -198,7 +189,7 @@ def plan_restore(
         target_timestamp_ms=target.timestamp_ms,
         added=added,
         removed=tuple(file for key, file in before.items() if key not in after),
-        missing=missing_files(snapshot.store, added),
+        missing=missing_files(snapshot.store, added, allowed_roots=allowed_roots),
         metadata_changes=restored_metadata(snapshot, target) != snapshot.metadata,
         files_after=len(after),
         bytes_after=sum(file.size_bytes for file in after.values()),
@@ -206,59 +197,6 @@ def plan_restore(
         kept_transactions=_kept_transactions(snapshot, target),
         changes=table_changes(snapshot, target),
     )
-
-
-def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
-    """The target's metadata under the table's present identity, with the records that cannot be undone."""
-    configuration = restored_configuration(snapshot.metadata.configuration, target.metadata.configuration)
-    restored = replace(target.metadata, id=snapshot.metadata.id, configuration=configuration)
-    return settled_provenance(snapshot, snapshot.protocol, restored)
-
-
-def file_keys(files: pa.Table) -> list[tuple[str, str | None]]:
-    """The identity of each live file: its path and its deletion vector."""
-    vectors = files["deletion_vector"].to_pylist()
-    return [
-        (path, None if vector is None else json.dumps(vector, sort_keys=True))
-        for path, vector in zip(files["path"].to_pylist(), vectors, strict=True)
-    ]
-
-
-def missing_files(store: LogStore, added: Sequence[RestoredFile]) -> tuple[str, ...]:
-    """Paths of files that are not in the store with the size that the log gives.
-
-    One request for each, or one listing of the table's files where there are many.
-    """
-    listed: Mapping[str, int] | None = None
-    if len(added) > _LIST_ABOVE:
-        listed = {info.path: info.size_bytes for info in store.walk()}
-    missing = []
-    for file in added:
-        try:
-            path = resolve_data_path(file.path, root_uri=store.uri)
-            size = store.head(path).size_bytes if listed is None else listed.get(path)
-        except (ObjectNotFoundError, PathEscapeError):
-            size = None
-        if size != file.size_bytes:
-            missing.append(file.path)
-    return tuple(missing)
-
-
-def _files(snapshot: Snapshot) -> dict[tuple[str, str | None], RestoredFile]:
-    files = snapshot.files.to_table(_COLUMNS)
-    rows = zip(files["size_bytes"].to_pylist(), files["stats"].to_pylist(), strict=True)
-    return {
-        key: RestoredFile(path=key[0], size_bytes=size, rows=_num_records(stats), deletion_vector=key[1])
-        for key, (size, stats) in zip(file_keys(files), rows, strict=True)
-    }
-
-
-def _num_records(stats: str | None) -> int | None:
-    try:
-        count = json.loads(stats or "{}").get("numRecords")
-    except (ValueError, AttributeError):
-        return None
-    return count if isinstance(count, int) else None
 
 
 def _rows(files: Iterable[RestoredFile]) -> int | None:

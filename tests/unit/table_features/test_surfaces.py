@@ -20,7 +20,7 @@ from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, Surface, in_words
+from delta_core.table_features.surface import ALL_SURFACES, AS_THEY_STAND, Surface, in_words
 from delta_core.transaction.transaction import Transaction
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
@@ -93,7 +93,7 @@ def test_a_surface_is_let_through_where_the_feature_says_so_and_nowhere_else(nam
 def test_rows_are_written_of_few_features_yet_and_those_by_every_writer() -> None:
     """A feature whose rows only some writers get right would be turned on and then damaged by the others."""
     for feature in FEATURES.values():
-        assert feature.writable_by in (ALL_SURFACES,) or feature.writable_by <= LOG_ONLY, feature.name
+        assert feature.writable_by in (ALL_SURFACES,) or feature.writable_by <= AS_THEY_STAND, feature.name
         assert feature.may_be_enabled == (feature.writable_by == ALL_SURFACES)
 
 
@@ -101,7 +101,8 @@ def test_the_error_says_which_surfaces_could() -> None:
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         require_write_support(*declared("generatedColumns"), surface=Surface.ARROW_ROWS, operation="append")
     assert caught.value.cause.endswith("does not support for rows from Arrow (write_deltalake).")
-    assert "to such a table: checkpoints, cleaning up the log and vacuum." in caught.value.fix
+    able = "restoring, cloning and converting, checkpoints, cleaning up the log and vacuum"
+    assert f"to such a table: {able}." in caught.value.fix
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         require_write_support(*declared("checkpointProtection"), surface=Surface.MERGE)
     assert caught.value.fix.endswith("with it.")
@@ -166,13 +167,14 @@ def test_a_peer_goes_on_from_our_checkpoint_of_a_table_with_change_data(tmp_path
     for refused in (
         lambda: write_deltalake(uri, rows, mode="append"),
         lambda: table.alter.set_properties({"owner": "ann"}),
-        lambda: table.restore(1),
         lambda: apply_compaction(table.snapshot, plan_compaction(table.snapshot)),
         lambda: Transaction.begin(table.snapshot, operation="WRITE"),
     ):
         with pytest.raises(UnsupportedTableFeatureError, match="changeDataFeed"):
             refused()
     assert table.version() == 2
+    table.restore(1)
+    assert sorted(PeerTable(uri).to_pyarrow_table().column("id").to_pylist()) == [1, 3]
 
 
 def test_a_vacuum_keeps_change_data_as_long_as_removed_files(

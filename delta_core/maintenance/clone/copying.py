@@ -1,0 +1,88 @@
+"""Copying objects from store to store, side by side, each one compared with what the log says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from delta_core.errors import CloneError
+from delta_core.execution.executor import Executor, JsonObject
+from delta_core.maintenance.clone.translation import Copy
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.lent import lent_to_tasks, task_store
+from delta_core.storage.log_store import LogStore
+
+_CHUNK_BYTES = 8 << 20
+
+
+def copy_file(task: JsonObject) -> JsonObject:
+    """Copy one object; it appears whole or not at all. One read and one write, in bounded memory.
+
+    Args:
+        task: `{source_uri, path, allowed_root_uris, target_uri, to, size_bytes}`; a size of None is not
+            compared.
+
+    Returns:
+        `{bytes}`.
+
+    Raises:
+        MissingDataFileError: the source's store does not have it.
+        CloneError: it is not of the size that the source's log says, or ended early. Nothing was made.
+    """
+    access = DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"]))
+    source, target = task_store(task["source_uri"]), task_store(task["target_uri"])
+    path = task["path"]
+    with access.open(source, path) as reader:
+        size = reader.size()
+        if task["size_bytes"] not in (None, size):
+            raise _other_size(path, f"It has {size} bytes, and the log says {task['size_bytes']}.")
+        with target.open_output(task["to"]) as writer:
+            copied = 0
+            while chunk := reader.read(_CHUNK_BYTES):
+                writer.write(chunk)
+                copied += len(chunk)
+            if copied != size:
+                raise _other_size(path, f"It ended after {copied} of {size} bytes.")
+    found = target.head(task["to"]).size_bytes
+    if found != size:
+        raise _other_size(path, f"Its copy has {found} bytes instead of {size}.")
+    return {"bytes": size}
+
+
+def copy_files(
+    copies: Sequence[Copy],
+    *,
+    target: LogStore,
+    allowed_roots: Sequence[LogStore],
+    executor: Executor,
+) -> int:
+    """Copy all of them; returns the number of bytes. When one fails, no other is running any more.
+
+    Raises:
+        DeltaError: as `copy_file`.
+    """
+    sources = {copy.source.store.uri: copy.source.store for copy in copies}
+    sources |= {root.uri: root for root in allowed_roots}
+    tasks = [
+        {
+            "source_uri": copy.source.store.uri,
+            "path": copy.source.path,
+            "allowed_root_uris": [root.uri for root in allowed_roots],
+            "target_uri": target.uri,
+            "to": copy.path,
+            "size_bytes": copy.size_bytes,
+        }
+        for copy in copies
+    ]
+    with ExitStack() as stack:
+        for store in (*sources.values(), target):
+            stack.enter_context(lent_to_tasks(store))
+        return sum(int(result["bytes"]) for _, result in executor.map(copy_file, tasks))
+
+
+def _other_size(path: str, cause: str) -> CloneError:
+    return CloneError(
+        f"The file {path!r} cannot be copied.",
+        cause=cause,
+        fix="Restore the source to a version without the file, or bring the file back.",
+    )

@@ -1,0 +1,223 @@
+"""From a file of the source to the file of the clone.
+
+A shallow clone names the source's own files, by absolute paths (PROTOCOL.md, "Add File and Remove File":
+`path` is relative or absolute; "Deletion Vectors": storage type `p`). A deep clone has files of its own, with
+names of its own: two clones into one place never write the same object, so whichever fails deletes what is
+its alone. What a copy was made of is in a tag of its `add`, by which the next clone knows it again.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from delta_core.actions import AddFile, DeletionVectorDescriptor
+from delta_core.deletion_vectors import z85
+from delta_core.deletion_vectors.reader import deletion_vector_path
+from delta_core.errors import CorruptLogError
+from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.uri import canonical_log_path, encode_data_path
+
+COPY_OF = "deltaward.copyOf"
+"""The tag of a copied file, a JSON list: the source's id, the path and the vector there, the vector here."""
+
+NewId = Callable[[], uuid.UUID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One object to copy.
+
+    Attributes:
+        source: where it is.
+        path: where it goes, in the clone's store (decoded, relative to the root).
+        size_bytes: what the log says; None for a file of deletion vectors, whose size no log has.
+    """
+
+    source: ObjectPlace
+    path: str
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translated:
+    """The clone's files.
+
+    Attributes:
+        adds: the actions of the commit: of new files, and of known ones whose rows have got other ids.
+        kept: paths and vectors, as in `identity_of`, of files that the clone has already.
+        copies: what to copy for the new ones; none for a shallow clone.
+    """
+
+    adds: tuple[AddFile, ...]
+    kept: frozenset[tuple[str, str | None]] = frozenset()
+    copies: tuple[Copy, ...] = ()
+
+
+def identity_of(add: AddFile) -> tuple[str, str | None]:
+    """What tells a logical file from others (PROTOCOL.md, "Action Reconciliation")."""
+    vector = add.deletion_vector
+    return canonical_log_path(add.path), None if vector is None else vector.unique_id
+
+
+def named(
+    files: Iterable[AddFile], *, source: LogStore, access: DataAccess, known: Iterable[AddFile] = ()
+) -> Translated:
+    """The source's files under absolute, URI-encoded paths. Pure.
+
+    Args:
+        files: the source's.
+        source: its store.
+        access: where the source's own paths may lead, if it is a shallow clone itself.
+        known: the clone's files so far.
+
+    Raises:
+        PathEscapeError: a path leads out of the source and of the roots that are allowed.
+    """
+    have = {identity_of(add): add for add in known}
+    adds = []
+    kept = set()
+    for file in files:
+        vector = file.deletion_vector
+        if vector is not None and vector.storage_type != "i":
+            place = _vector_place(vector, source=source, access=access)
+            vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(place))
+        path = _absolute(access.locate(file.path, store=source))
+        add = replace(file, path=path, deletion_vector=vector, data_change=True)
+        before = have.get(identity_of(add))
+        if before is None:
+            adds.append(add)
+            continue
+        kept.add(identity_of(add))
+        adds.extend(_renumbered(before, file))
+    return Translated(adds=tuple(adds), kept=frozenset(kept))
+
+
+@dataclass(slots=True, kw_only=True)
+class Copier:
+    """Plans the copies of a deep clone.
+
+    Attributes:
+        table_id: the source's `metaData.id`: a table that took its place has files of other contents.
+        source: its store.
+        access: where the source's own paths may lead.
+        new_id: where new names come from.
+    """
+
+    table_id: str
+    source: LogStore
+    access: DataAccess
+    new_id: NewId = uuid.uuid4
+    _vectors: dict[str, Copy] = field(default_factory=dict)
+
+    def translated(self, files: Iterable[AddFile], *, known: Iterable[AddFile] = ()) -> Translated:
+        """New names for the source's files that the clone does not have as they are. Pure.
+
+        Args:
+            files: the source's.
+            known: the clone's files so far.
+
+        Raises:
+            PathEscapeError: a path leads out of the source and of the roots that are allowed.
+        """
+        have = {origin: add for add in known if (origin := self._origin(add)) is not None}
+        adds: list[AddFile] = []
+        copies: list[Copy] = []
+        kept = set()
+        for file in files:
+            before = have.get(identity_of(file))
+            if before is not None:
+                kept.add(identity_of(before))
+                adds.extend(_renumbered(before, file))
+                continue
+            place = self.access.locate(file.path, store=self.source)
+            copy = Copy(source=place, path=self._new_name(file.path, place), size_bytes=file.size_bytes)
+            copies.append(copy)
+            vector = self._copied_vector(file.deletion_vector)
+            tag = [self.table_id, *identity_of(file), None if vector is None else vector.unique_id]
+            adds.append(
+                replace(
+                    file,
+                    path=encode_data_path(copy.path),
+                    deletion_vector=vector,
+                    data_change=True,
+                    tags={**(file.tags or {}), COPY_OF: orjson.dumps(tag).decode()},
+                )
+            )
+        return Translated(adds=tuple(adds), kept=frozenset(kept), copies=(*copies, *self._vectors.values()))
+
+    def _origin(self, add: AddFile) -> tuple[str, str | None] | None:
+        """The source's file that a file of the clone still is; None once it has other deleted rows."""
+        try:
+            tag = orjson.loads((add.tags or {}).get(COPY_OF) or "null")
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(tag, list) or len(tag) != 4 or tag[0] != self.table_id:
+            return None
+        return (tag[1], tag[2]) if identity_of(add)[1] == tag[3] else None
+
+    def _new_name(self, raw: str, place: ObjectPlace) -> str:
+        directory, name = posixpath.split(place.path)
+        # A file of another table's keeps none of its directories, which may mean nothing here.
+        directory = directory if place.store.uri == self.source.uri else ""
+        dot = name.find(".", 1)
+        return posixpath.join(directory, f"part-{self.new_id()}{name[dot:] if dot > 0 else ''}")
+
+    def _copied_vector(self, vector: DeletionVectorDescriptor | None) -> DeletionVectorDescriptor | None:
+        """The descriptor of a copy, in a file that vectors of one file share as before."""
+        if vector is None or vector.storage_type == "i":
+            return vector
+        place = _vector_place(vector, source=self.source, access=self.access)
+        where = _absolute(place)
+        if where not in self._vectors:
+            path = f"deletion_vector_{self.new_id()}.bin"
+            self._vectors[where] = Copy(source=place, path=path, size_bytes=None)
+        found = uuid.UUID(self._vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin"))
+        # Without an offset the vector is the first in its file, which `u` says by its number.
+        return replace(vector, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
+
+
+def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:
+    """The clone's file once more where the source has numbered its rows since."""
+    ids = (file.base_row_id, file.default_row_commit_version)
+    if ids != (known.base_row_id, known.default_row_commit_version) and None not in ids:
+        yield replace(
+            known,
+            base_row_id=file.base_row_id,
+            default_row_commit_version=file.default_row_commit_version,
+            stats=file.stats,
+            data_change=False,
+        )
+
+
+def copied_properties(source: Mapping[str, str], *, table_id: str) -> dict[str, str]:
+    """The source's properties, and whose clone the table is."""
+    return {**source, CLONE_OF: table_id}
+
+
+CLONE_OF = "deltaward.cloneOf"
+"""The property of a clone that names its source's `metaData.id`."""
+
+
+def _vector_place(vector: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess) -> ObjectPlace:
+    if vector.storage_type == "p":
+        return access.locate(vector.path_or_inline_dv, store=source)
+    try:
+        path = deletion_vector_path(vector, root_uri=source.uri)
+    except ValueError as error:
+        raise CorruptLogError(
+            f"A deletion vector of {source.uri} cannot be found.",
+            cause=str(error),
+            fix="Restore the source to a version before it.",
+        ) from error
+    assert path is not None
+    return ObjectPlace(source, path)
+
+
+def _absolute(place: ObjectPlace) -> str:
+    return f"{place.store.uri}/{encode_data_path(place.path)}"

@@ -1,0 +1,6 @@
+"""CONVERT: a directory of Parquet files becomes a Delta table where it lies. No file moves or changes."""
+
+from delta_core.maintenance.convert.apply import ConversionPlan, apply_conversion, plan_conversion
+from delta_core.maintenance.convert.convert import convert_to_deltalake
+
+__all__ = ["ConversionPlan", "apply_conversion", "convert_to_deltalake", "plan_conversion"]

@@ -1,0 +1,298 @@
+"""Planning a conversion from the files' footers, and carrying it out: one commit, version 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+from delta_core.actions import AddFile, Metadata, Protocol
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.errors import InvalidTablePropertyError, TableExistsError
+from delta_core.execution.executor import Executor
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.convert.footers import read_file
+from delta_core.maintenance.convert.listing import (
+    LOG_DIRECTORY,
+    PartitionStrategy,
+    data_files,
+    partition_values,
+    partitioning,
+    require_partitioning_given,
+)
+from delta_core.maintenance.convert.schema_union import SchemaUnion
+from delta_core.schema.evolution import require_writable_void, validate_schema
+from delta_core.schema.json import schema_from_json, schema_to_json
+from delta_core.schema.types import StructField, StructType
+from delta_core.storage.lent import lent_to_tasks
+from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.side_by_side import MAX_REQUESTS
+from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.enablement import (
+    ProtocolRequest,
+    protocol_for,
+    refuse_unsupported_definition,
+)
+from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.surface import Surface
+from delta_core.table_features.table_properties import TableProperties
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
+from delta_core.transaction.transaction import Transaction
+
+_FILES_AT_A_TIME = 1024
+"""Footers in memory are those of the tasks that run; results wait for so many files."""
+
+_NOT_OF_FILES: Mapping[str, str] = {
+    "delta.constraints.": "Rows that are there have not been checked: add the constraint with "
+    "DeltaTable.alter.add_constraint afterwards, which checks them.",
+    "delta.columnmapping.": "Convert first, then set the property, which keeps the names in the files.",
+    "delta.enableicebergcompat": "Files must have been written for Iceberg from the beginning.",
+    "delta.enablematerializepartitioncolumnsfeature": "The files were not written with partition columns.",
+}
+"""Properties that say of existing files what nobody has made true; by what they begin with, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionPlan:
+    """The table that the files would be.
+
+    Attributes:
+        store: the table's store.
+        files: the `add` actions, by path.
+        metadata, protocol: the table's.
+        rows: in all files.
+        known_at_ms: when the directory was looked at.
+        collect_stats: whether the actions have statistics of columns.
+    """
+
+    store: LogStore
+    files: tuple[AddFile, ...]
+    metadata: Metadata
+    protocol: Protocol
+    rows: int
+    known_at_ms: int
+    collect_stats: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan in short, as a JSON object."""
+        return {
+            "table_uri": self.store.uri,
+            "files": len(self.files),
+            "bytes": sum(file.size_bytes for file in self.files),
+            "rows": self.rows,
+            "partition_columns": list(self.metadata.partition_columns),
+            "schema": self.metadata.schema_string,
+        }
+
+
+def plan_conversion(
+    store: LogStore,
+    *,
+    partition_by: StructType | None = None,
+    partition_strategy: PartitionStrategy = "hive",
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str] | None = None,
+    collect_stats: bool = True,
+    executor: Executor | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> ConversionPlan:
+    """What table the Parquet files below a store's root are. Writes nothing.
+
+    Requests: one walk through the directory, and the footer of each file, several side by side; those of
+    files that were read before a column of other files was known are read twice. Memory: the actions, and the
+    footers that are being read.
+
+    Args:
+        store: rooted at the directory.
+        partition_by: the partition columns that the directories spell, in their order, with types.
+        partition_strategy: `hive` for directories `column=value`, `directory` for values alone.
+        name, description: of the table.
+        configuration: its properties.
+        collect_stats: whether to take statistics of columns from the footers; the number of rows always is.
+        executor: maps the reading of footers; threads of this process when None.
+        clock: where time comes from.
+
+    Raises:
+        TableExistsError: there is a transaction log.
+        InvalidTableError: there are no files, one that is not Parquet, or another table within.
+        SchemaError: the schemas do not go together, or the partitioning is not that of the directories.
+        InvalidTablePropertyError: a property is unknown, or says what is not known of the files.
+        UnsupportedTableFeatureError: a property asks for an unsupported feature.
+    """
+    known_at_ms = clock.now_ms()
+    require_no_table(store)
+    request = ProtocolRequest.of(configuration or {})
+    properties = dict(request.properties)
+    _check_properties(properties)
+    files = data_files(store)
+    if partition_by is None:
+        require_partitioning_given(info.path for info in files)
+    columns = tuple(partitioning(partition_by.fields if partition_by is not None else ()).fields)
+    values = [partition_values(info.path, columns, strategy=partition_strategy) for info in files]
+    widening = properties.get("delta.enableTypeWidening", "false").strip().lower() == "true"
+    footers = _Footers(store=store, columns=columns, configuration=properties, collect_stats=collect_stats)
+    with lent_to_tasks(store):
+        runner = executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
+        schema, described = footers.read(runner, files, SchemaUnion(widens=widening))
+    names = tuple(column.name for column in columns)
+    validate_schema(schema, names)
+    require_writable_void(schema)
+    refuse_unsupported_definition(schema, properties, request=request)
+    adds = tuple(
+        AddFile(
+            path=encode_data_path(info.path),
+            partition_values=partition,
+            size_bytes=info.size_bytes,
+            modification_time_ms=info.modified_ms,
+            data_change=True,
+            stats=stats,
+        )
+        for info, partition, (_, stats) in zip(files, values, described, strict=True)
+    )
+    return ConversionPlan(
+        store=store,
+        files=adds,
+        metadata=Metadata(
+            id=str(uuid4()),
+            schema_string=schema_to_json(schema),
+            partition_columns=names,
+            configuration=properties,
+            name=name,
+            description=description,
+            created_time_ms=clock.now_ms(),
+        ),
+        protocol=protocol_for(schema, properties, request=request),
+        rows=sum(rows for rows, _ in described),
+        known_at_ms=known_at_ms,
+        collect_stats=collect_stats,
+    )
+
+
+def apply_conversion(
+    plan: ConversionPlan,
+    *,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Committed:
+    """Commit the plan as version 0. One request when nobody interferes; no file is opened.
+
+    Raises:
+        TableExistsError: a table was created there since.
+        CommitStateUnknownError: the store never said whether the commit landed.
+    """
+    transaction = Transaction.create(
+        plan.store,
+        operation="CONVERT",
+        surface=Surface.RESTORE,
+        operation_parameters={
+            "numFiles": len(plan.files),
+            "partitionedBy": list(plan.metadata.partition_columns),
+            "collectStats": plan.collect_stats,
+            "sourceFormat": "parquet",
+        },
+        properties=properties,
+        clock=clock,
+        known_at_ms=plan.known_at_ms,
+    )
+    transaction.add(plan.protocol, plan.metadata, *plan.files)
+    transaction.set_metrics({"numConvertedFiles": len(plan.files), "numOutputRows": plan.rows})
+    result = transaction.commit()
+    if isinstance(result, Conflict):
+        raise table_exists(plan.store) from result.error
+    return raise_for_result(result)
+
+
+def require_no_table(store: LogStore) -> None:
+    """Refuse a directory that has a transaction log, whatever is in it. One listing.
+
+    Raises:
+        TableExistsError: it has.
+    """
+    if store.list_directory(LOG_DIRECTORY):
+        raise table_exists(store)
+
+
+def table_exists(store: LogStore) -> TableExistsError:
+    """The error for a directory that is a table already."""
+    return TableExistsError(
+        f"There is already a transaction log at {store.uri}.",
+        cause="A conversion makes version 0 of a table.",
+        fix="Open it with DeltaTable; files that the log does not name are added by writing their rows.",
+    )
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for key in sorted(properties):
+        for beginning, advice in _NOT_OF_FILES.items():
+            if key.lower().startswith(beginning) and properties[key].strip().lower() not in ("false", "none"):
+                raise InvalidTablePropertyError(
+                    f"The table property {key} is not set by a conversion.",
+                    cause="It says something about the files, which were written without it.",
+                    fix=advice,
+                )
+    refuse_internal_properties(properties)
+    refuse_unknown_properties(properties)
+    TableProperties.of(properties).validate()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Footers:
+    """Reads the footers of files into a schema and a description of each."""
+
+    store: LogStore
+    columns: Sequence[StructField]
+    configuration: Mapping[str, str]
+    collect_stats: bool
+
+    def read(
+        self, executor: Executor, files: Sequence[ObjectInfo], union: SchemaUnion
+    ) -> tuple[StructType, list[tuple[int, str]]]:
+        """The table's schema, and for each file its number of rows and its statistics."""
+        made_with: list[StructType | None] = [None] * len(files)
+        described: list[tuple[int, str]] = [(0, "")] * len(files)
+        self._read_some(executor, files, range(1), union, made_with, described)
+        for start in range(1, len(files), _FILES_AT_A_TIME):
+            some = range(start, min(start + _FILES_AT_A_TIME, len(files)))
+            self._read_some(executor, files, some, union, made_with, described)
+        final = self._table_schema(union.result())
+        again = [index for index, schema in enumerate(made_with) if schema != final]
+        if self.collect_stats:
+            for start in range(0, len(again), _FILES_AT_A_TIME):
+                some_again = again[start : start + _FILES_AT_A_TIME]
+                self._read_some(executor, files, some_again, union, made_with, described)
+        return final, described
+
+    def _read_some(
+        self,
+        executor: Executor,
+        files: Sequence[ObjectInfo],
+        chosen: Sequence[int],
+        union: SchemaUnion,
+        made_with: list[StructType | None],
+        described: list[tuple[int, str]],
+    ) -> None:
+        expected = self._table_schema(union.result()) if union.schema.fields else None
+        task = {
+            "table_uri": self.store.uri,
+            "schema": schema_to_json(expected) if expected is not None and self.collect_stats else None,
+            "partition_columns": [column.name for column in self.columns],
+            "configuration": dict(self.configuration),
+        }
+        own: dict[int, str] = {}
+        for position, result in executor.map(read_file, [{**task, "path": files[i].path} for i in chosen]):
+            index = chosen[position]
+            own[index] = result["schema"]
+            made_with[index] = expected
+            rows = int(result["rows"])
+            described[index] = (rows, result["stats"] or f'{{"numRecords":{rows}}}')
+        # In the files' order, so that the columns' order does not depend on who was read first.
+        parsed = {text: schema_from_json(text) for text in set(own.values())}
+        for index in sorted(own):
+            union.add(parsed[own[index]], files[index].path)
+
+    def _table_schema(self, schema: StructType) -> StructType:
+        return replace(schema, fields=(*schema.fields, *self.columns))

@@ -1,0 +1,49 @@
+"""What a table is besides its rows, after an earlier version has come back.
+
+Schema, partitioning, properties and metadata domains go back. What records numbers that were given out goes
+forward, for a number that is given twice names two things: ids of columns and of rows, values of identity
+columns, the versions and times since which something holds. The protocol never goes down, since a reader may
+rely on it and files of other versions need it (PROTOCOL.md, "Protocol Evolution").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_core.actions import DomainMetadata, Metadata, Protocol
+from delta_core.maintenance.domains import domain_changes
+from delta_core.schema.json import schema_to_json
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.identity import keep_high_water_marks
+from delta_core.table_features.internal_properties import restored_configuration
+from delta_core.table_features.upgrade import merged
+from delta_core.transaction.in_commit_time import settled_provenance
+
+
+def restored_protocol(snapshot: Snapshot, target: Snapshot) -> Protocol:
+    """The present protocol; with what the target supports besides, where a feature was dropped since."""
+    return merged(snapshot.protocol, target.protocol)
+
+
+def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
+    """The target's metadata under the table's present identity, with the records that cannot be undone."""
+    restored = replace(
+        target.metadata,
+        id=snapshot.metadata.id,
+        schema_string=_schema(snapshot, target),
+        configuration=restored_configuration(snapshot.metadata.configuration, target.metadata.configuration),
+    )
+    return settled_provenance(snapshot, restored_protocol(snapshot, target), restored)
+
+
+def restored_domains(snapshot: Snapshot, target: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The domains that change: those of the target, and tombstones of those that came since."""
+    return tuple(domain_changes(snapshot.domain_metadata, target.domain_metadata))
+
+
+def _schema(snapshot: Snapshot, target: Snapshot) -> str:
+    schema = keep_high_water_marks(target.schema, snapshot.schema)
+    if schema == target.schema:
+        return target.metadata.schema_string
+    # The same schema in other words would be a change of the metadata, which conflicts with everything.
+    return snapshot.metadata.schema_string if schema == snapshot.schema else schema_to_json(schema)
