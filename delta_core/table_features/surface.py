@@ -57,7 +57,7 @@ class Surface(Enum):
     @property
     def opens_data_files(self) -> bool:
         """Whether rows of existing data files may be read on the way, as they are in the files."""
-        return self not in LOG_ONLY
+        return self not in LOG_ONLY and self is not Surface.REWRITE
 
 
 ALL_SURFACES = frozenset(Surface)

@@ -27,7 +27,7 @@ _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionBin:
-    """Files of one partition that become one file."""
+    """Files of one partition that become one file; its values are by physical name, as in the log."""
 
     partition_values: Mapping[str, str | None] = field(hash=False)
     files: tuple[PlannedFile, ...]
@@ -157,7 +157,7 @@ def plan_compaction(
         ConfigurationError: a size is not positive, or small is larger than the target.
         UnsupportedTableFeatureError: the table cannot be read.
     """
-    snapshot.require_readable()
+    snapshot.require_readable(operation="plan a compaction", through_scan=True)
     target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
     small = max(1, target * 3 // 4) if min_file_size_bytes is None else min_file_size_bytes
     if not 0 < small <= target:
@@ -168,7 +168,15 @@ def plan_compaction(
     condition = partition_predicate(snapshot, predicate)
     live = snapshot.files
     if condition is not None:
-        live = live.select(partition_mask(live, condition, snapshot.schema, snapshot.partition_columns))
+        live = live.select(
+            partition_mask(
+                live,
+                condition,
+                snapshot.schema,
+                snapshot.partition_columns,
+                mapping=snapshot.column_mapping,
+            )
+        )
     files = live.to_table(_COLUMNS)
     bins = tuple(_bins(files.filter(pc.less(files["size_bytes"], small)), snapshot, target))
     return CompactionPlan(
@@ -206,8 +214,14 @@ def partition_predicate(snapshot: Snapshot, predicate: Expression | str | None) 
     return resolved
 
 
+def partition_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """What the partition columns are called in the log."""
+    fields = [snapshot.schema.find(name) for name in snapshot.partition_columns]
+    return tuple(snapshot.column_mapping.physical_name(field) for field in fields if field is not None)
+
+
 def _bins(small: pa.Table, snapshot: Snapshot, target: int) -> Iterator[CompactionBin]:
-    names = snapshot.partition_columns
+    names = partition_names(snapshot)
     rows = small.to_pylist()
     for row in rows:
         values = dict(row["partition_values"] or ())
