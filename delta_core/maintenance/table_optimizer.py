@@ -12,6 +12,8 @@ from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
+from delta_core.maintenance.purge.apply import apply_purge
+from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 
@@ -65,6 +67,45 @@ class TableOptimizer:
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
         result = apply_compaction(self._table.snapshot, plan, executor=executor, properties=commit_properties)
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result.metrics
+
+    def plan_purge(
+        self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
+    ) -> PurgePlan:
+        """What `purge` would do now. Touches no data file."""
+        self._table.update_incremental()
+        return plan_purge(self._table.snapshot, predicate=predicate, target_size_bytes=target_size_bytes)
+
+    def purge(
+        self,
+        predicate: Expression | str | None = None,
+        *,
+        target_size_bytes: int | None = None,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Mapping[str, Any]:
+        """Write files that have deletion vectors again, without the deleted rows; no row changes.
+
+        Older versions keep the old files until a vacuum. A second call when nothing was deleted since commits
+        nothing.
+
+        Args:
+            predicate: over partition columns; the whole table when None.
+            target_size_bytes: size of a new file; the table's target when None.
+            executor: maps the rewriting; threads of this process when None.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            Metrics named as delta-spark names those of REORG ... APPLY (PURGE).
+
+        Raises:
+            ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten, or deleted
+                rows of it.
+        """
+        plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
+        result = apply_purge(self._table.snapshot, plan, executor=executor, properties=commit_properties)
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics

@@ -11,10 +11,9 @@ from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of, refuse_clustered
-from delta_core.maintenance.compaction.plan import partition_names, partition_predicate
+from delta_core.maintenance.compaction.plan import files_in, partition_names, partition_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
-from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -196,18 +195,7 @@ def plan_z_order(
         )
     names = tuple(item.name for item in clustering_columns(snapshot, columns))
     condition = partition_predicate(snapshot, predicate)
-    live = snapshot.files
-    if condition is not None:
-        live = live.select(
-            partition_mask(
-                live,
-                condition,
-                snapshot.schema,
-                snapshot.partition_columns,
-                mapping=snapshot.column_mapping,
-            )
-        )
-    rows = live.to_table(_COLUMNS).to_pylist()
+    rows = files_in(snapshot, condition).to_table(_COLUMNS).to_pylist()
     groups = tuple(
         group
         for group in _groups(rows, partition_names(snapshot), names, target)

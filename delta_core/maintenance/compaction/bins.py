@@ -53,12 +53,14 @@ class RewrittenBins:
         adds: the new files; a bin whose rows had all been deleted has none.
         rows: in the new files.
         deletion_vectors: of the old files, which are gone now.
+        deleted_rows: that these named.
     """
 
     committed: Committed
     adds: tuple[AddFile, ...]
     rows: int
     deletion_vectors: int
+    deleted_rows: int
 
 
 def rewrite_bins(
@@ -135,6 +137,7 @@ def rewrite_bins(
         adds=tuple(adds),
         rows=rows,
         deletion_vectors=sources.num_deletion_vectors,
+        deleted_rows=sources.num_deleted_rows,
     )
 
 

@@ -118,6 +118,12 @@ class LiveSources:
         """How many of the files have one."""
         return sum(file.deletion_vector is not None for file in self.files.values())
 
+    @property
+    def num_deleted_rows(self) -> int:
+        """How many rows their vectors name."""
+        vectors = [file.deletion_vector for file in self.files.values()]
+        return sum(vector.cardinality for vector in vectors if vector is not None)
+
     def of_paths(self, files: Sequence[PlannedFile]) -> list[SourceFile]:
         """The files to read, in the order of the plan."""
         return [self.files[file.path] for file in files]
