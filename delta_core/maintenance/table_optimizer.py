@@ -8,6 +8,7 @@ from typing import Any
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
+from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT, BackfillResult, enable_row_tracking
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
@@ -109,6 +110,32 @@ class TableOptimizer:
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics
+
+    def enable_row_tracking(
+        self,
+        *,
+        files_per_commit: int = FILES_PER_COMMIT,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> BackfillResult:
+        """Give every row of the table an id that it keeps, and turn row tracking on.
+
+        Several commits, none of which changes a row; stopped half way, it goes on when it is called again.
+
+        Args:
+            files_per_commit: no commit adds more files again.
+            commit_properties: provenance and limits of the commits; its idempotency key goes with the last.
+
+        Raises:
+            UnsupportedTableFeatureError: row tracking, or what the table has besides, is not written here.
+            ConcurrentModificationError: other writers came in between time and again.
+        """
+        self._table.update_incremental()
+        result = enable_row_tracking(
+            self._table.snapshot, files_per_commit=files_per_commit, properties=commit_properties
+        )
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result
 
     def plan_z_order(
         self,
