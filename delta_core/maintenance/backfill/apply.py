@@ -13,7 +13,12 @@ from typing import Final
 
 from delta_core.actions import Action
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConcurrentAppendError, ConcurrentDeleteReadError, ConfigurationError
+from delta_core.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConcurrentWriteError,
+    ConfigurationError,
+)
 from delta_core.maintenance.backfill.files import unnumbered_files
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
@@ -101,7 +106,8 @@ def enable_row_tracking(
                 files, commits = files + len(adds), commits + 1
             else:
                 return BackfillResult(committed=backfill.enable(latest), files=files, commits=commits)
-        except (ConcurrentDeleteReadError, ConcurrentAppendError):
+        except (ConcurrentDeleteReadError, ConcurrentAppendError, ConcurrentWriteError):
+            # The last is a vacuum that began: what is live again after it, it has not deleted.
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise

@@ -130,6 +130,32 @@ def test_a_file_that_is_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
     assert len(ids(tmp_path)) == 60
 
 
+def test_a_vacuum_that_begins_meanwhile_is_only_another_try(tmp_path: Path) -> None:
+    appended(tmp_path, commits=2)
+
+    class Vacuums:
+        seen = 0
+
+        def on_phase(self, phase: CommitPhase, version: int) -> None:
+            if phase is not CommitPhase.BEFORE_PUT:
+                return
+            Vacuums.seen += 1
+            if Vacuums.seen != 2:
+                return
+            transaction = Transaction.begin(
+                snapshot_of(tmp_path),
+                operation="VACUUM START",
+                surface=Surface.VACUUM,
+                operation_parameters={"specifiedRetentionMillis": 0},
+            )
+            raise_for_result(transaction.commit())
+
+    result = enable_row_tracking(snapshot_of(tmp_path), observer=Vacuums())
+    assert Vacuums.seen == 4, "the feature, the files twice, the property"
+    assert (result.files, result.commits) == (2, 1)
+    assert len(ids(tmp_path)) == 20
+
+
 def test_writers_that_never_let_it_finish_are_an_error(tmp_path: Path) -> None:
     appended(tmp_path, commits=40)
 
