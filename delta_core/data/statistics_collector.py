@@ -147,12 +147,20 @@ def statistics_from_footer(
         partition_columns: left out.
         tight_bounds: see `stats_json`.
     """
+    leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
+    return statistics_of_leaves(metadata, leaves, tight_bounds=tight_bounds)
+
+
+def statistics_of_leaves(
+    metadata: pq.FileMetaData, leaves: Iterable[StatsLeaf], *, tight_bounds: bool | None = None
+) -> str:
+    """`statistics_from_footer` of leaves that are known already, by their paths in the file."""
     minimums: dict[tuple[str, ...], object] = {}
     maximums: dict[tuple[str, ...], object] = {}
     null_counts: dict[tuple[str, ...], int] = {}
     nan_free: list[tuple[str, ...]] = []
     positions = footer_positions(metadata)
-    for leaf in stats_leaves(schema, properties, partition_columns=partition_columns):
+    for leaf in leaves:
         # Arrays, maps and variants are leaves here and several columns there.
         if leaf.data_type in (VOID, VARIANT) or isinstance(leaf.data_type, ArrayType | MapType):
             continue

@@ -8,10 +8,13 @@ from typing import Any
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
+from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT, BackfillResult, enable_row_tracking
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
+from delta_core.maintenance.purge.apply import apply_purge
+from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 
@@ -68,6 +71,71 @@ class TableOptimizer:
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics
+
+    def plan_purge(
+        self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
+    ) -> PurgePlan:
+        """What `purge` would do now. Touches no data file."""
+        self._table.update_incremental()
+        return plan_purge(self._table.snapshot, predicate=predicate, target_size_bytes=target_size_bytes)
+
+    def purge(
+        self,
+        predicate: Expression | str | None = None,
+        *,
+        target_size_bytes: int | None = None,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Mapping[str, Any]:
+        """Write files that have deletion vectors again, without the deleted rows; no row changes.
+
+        Older versions keep the old files until a vacuum. A second call when nothing was deleted since commits
+        nothing.
+
+        Args:
+            predicate: over partition columns; the whole table when None.
+            target_size_bytes: size of a new file; the table's target when None.
+            executor: maps the rewriting; threads of this process when None.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            Metrics named as delta-spark names those of REORG ... APPLY (PURGE).
+
+        Raises:
+            ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten, or deleted
+                rows of it.
+        """
+        plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
+        result = apply_purge(self._table.snapshot, plan, executor=executor, properties=commit_properties)
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result.metrics
+
+    def enable_row_tracking(
+        self,
+        *,
+        files_per_commit: int = FILES_PER_COMMIT,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> BackfillResult:
+        """Give every row of the table an id that it keeps, and turn row tracking on.
+
+        Several commits, none of which changes a row; stopped half way, it goes on when it is called again.
+
+        Args:
+            files_per_commit: no commit adds more files again.
+            commit_properties: provenance and limits of the commits; its idempotency key goes with the last.
+
+        Raises:
+            UnsupportedTableFeatureError: row tracking, or what the table has besides, is not written here.
+            ConcurrentModificationError: other writers came in between time and again.
+        """
+        self._table.update_incremental()
+        result = enable_row_tracking(
+            self._table.snapshot, files_per_commit=files_per_commit, properties=commit_properties
+        )
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result
 
     def plan_z_order(
         self,

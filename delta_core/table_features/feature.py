@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.table_features.surface import ALL_SURFACES, AS_THEY_STAND, LOG_ONLY, NO_SURFACES, Surface
+from delta_core.table_features.surface import (
+    ALL_SURFACES,
+    AS_THEY_STAND,
+    LOG_ONLY,
+    MOVED_ROWS,
+    NO_SURFACES,
+    Surface,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +128,8 @@ READ_PROBES: dict[str, ActiveProbe] = {
 
 _DOMAINS = frozenset({"domainMetadata"})
 
+_LOG_AND_REWRITE = LOG_ONLY | {Surface.REWRITE}
+
 _ALL = (
     TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_SURFACES),
     TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_SURFACES),
@@ -132,14 +141,14 @@ _ALL = (
     TableFeature(
         name="changeDataFeed",
         legacy_writer_version=4,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_enabled("delta.enableChangeDataFeed"),
     ),
     # How a new row gets its values: what only moves the log's words about files never makes one.
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_column_metadata("delta.generationExpression"),
     ),
     # The log's own names are physical, and are copied as they stand.
@@ -149,14 +158,14 @@ _ALL = (
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_column_mapping,
     ),
     # The high-water mark is part of the metadata, which is copied whole.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
     TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
@@ -166,12 +175,12 @@ _ALL = (
         name="deletionVectors",
         in_reader=True,
         plain_rows=False,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),
     # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
-    TableFeature(name="rowTracking", writable_by=AS_THEY_STAND, requires=_DOMAINS),
+    TableFeature(name="rowTracking", writable_by=MOVED_ROWS, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
         writable_by=ALL_SURFACES,
@@ -184,40 +193,40 @@ _ALL = (
         active=_enabled("delta.enableInCommitTimestamps-preview"),
     ),
     TableFeature(
-        name="allowColumnDefaults", writable_by=AS_THEY_STAND, active=_column_metadata("CURRENT_DEFAULT")
+        name="allowColumnDefaults", writable_by=MOVED_ROWS, active=_column_metadata("CURRENT_DEFAULT")
     ),
     # Tags, providers and the domain are copied.
-    TableFeature(name="clustering", writable_by=AS_THEY_STAND, requires=_DOMAINS),
+    TableFeature(name="clustering", writable_by=MOVED_ROWS, requires=_DOMAINS),
     # It binds exactly those who write checkpoints and clean up the log.
     TableFeature(name="checkpointProtection"),
     # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
     TableFeature(
         name="icebergCompatV1",
-        writable_by=LOG_ONLY - {Surface.VACUUM},
+        writable_by=_LOG_AND_REWRITE - {Surface.VACUUM},
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV1"),
     ),
     TableFeature(
         name="icebergCompatV2",
-        writable_by=LOG_ONLY - {Surface.VACUUM},
+        writable_by=_LOG_AND_REWRITE - {Surface.VACUUM},
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV2"),
     ),
     # It is about the columns of new data files.
-    TableFeature(name="materializePartitionColumns", writable_by=LOG_ONLY),
+    TableFeature(name="materializePartitionColumns", writable_by=_LOG_AND_REWRITE),
     # Types that changed are part of the schema, which is copied whole; statistics stay in the old type.
     TableFeature(
         name="typeWidening",
         in_reader=True,
         plain_rows=False,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
-        writable_by=AS_THEY_STAND,
+        writable_by=MOVED_ROWS,
         active=_enabled("delta.enableTypeWidening"),
     ),
     *(

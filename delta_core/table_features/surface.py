@@ -62,7 +62,7 @@ class Surface(Enum):
     @property
     def opens_data_files(self) -> bool:
         """Whether rows of existing data files may be read on the way, as they are in the files."""
-        return self not in LOG_ONLY and self is not Surface.RESTORE
+        return self in (Surface.SPARK_ROWS, Surface.MERGE)
 
 
 ALL_SURFACES = frozenset(Surface)
@@ -78,6 +78,9 @@ feature that only says what rows are, or how new ones are made, asks nothing of 
 
 AS_THEY_STAND = LOG_ONLY | {Surface.RESTORE}
 """Those, and who makes files part of a table together with the definition that they were written for."""
+
+MOVED_ROWS = AS_THEY_STAND | {Surface.REWRITE}
+"""And who moves rows from file to file: they are neither made nor changed, with what the log says of them."""
 
 
 def in_words(surfaces: Collection[Surface]) -> str:

@@ -14,9 +14,11 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.compaction import apply_compaction, plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from spark_jobs.spark_executor import SparkExecutor
+from tests.support.preserved_tables import TABLES, build, fingerprint
 from tests.support.z_order_case import rows_of
 
 if TYPE_CHECKING:
@@ -78,3 +80,18 @@ def test_a_job_on_spark_orders_a_table(spark: SparkSession, table: Path) -> None
     assert result.actual["rows"] == 2000
     entry = deltalake.DeltaTable(str(table)).history(1)[0]
     assert json.loads(entry["operationParameters"]["zOrderBy"]) == ["x", "name"]
+
+
+@pytest.mark.parametrize("name", ["mapped by name", "tracked"])
+def test_workers_preserve_what_threads_preserve(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    build(tmp_path, TABLES[name])
+    store = LocalLogStore(tmp_path)
+    snapshot = Snapshot.load(store)
+    before = fingerprint(tmp_path, up_to=snapshot.version)
+    apply_compaction(snapshot, plan_compaction(snapshot), executor=SparkExecutor(spark))
+    assert fingerprint(tmp_path, up_to=snapshot.version) == before
+    compacted = Snapshot.load(store)
+    plan = plan_z_order(compacted, ["id"])
+    apply_z_order(compacted, plan, executor=SparkExecutor(spark), memory_limit_bytes=1)
+    assert fingerprint(tmp_path, up_to=snapshot.version) == before
+    assert Snapshot.load(store).version == snapshot.version + 2

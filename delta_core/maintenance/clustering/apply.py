@@ -9,17 +9,22 @@ from typing import Any
 
 from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.parquet_writer import Compression
+from delta_core.data.compression import Compression
 from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.clustering.columns import clustering_columns, cube_tags
+from delta_core.maintenance.clustering.columns import clustering_columns, cube_tags, refuse_clustered
 from delta_core.maintenance.clustering.execute import GroupResult, GroupRunner
 from delta_core.maintenance.clustering.plan import ZOrderPlan
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
 from delta_core.maintenance.rewriting.layout import layout_fields
-from delta_core.maintenance.rewriting.planned_files import require_same_table, still_live
+from delta_core.maintenance.rewriting.planned_files import (
+    LiveSources,
+    delete_unused,
+    require_same_table,
+    still_live,
+)
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.surface import Surface
@@ -61,7 +66,7 @@ def apply_z_order(
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
-    compression: Compression = "snappy",
+    compression: Compression | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ZOrderResult:
@@ -80,7 +85,7 @@ def apply_z_order(
         executor: maps the rewriting; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for the new files and the commit's events.
-        compression: the Parquet codec of the new files.
+        compression: the Parquet codec of the new files; the table's when None.
 
     Raises:
         MaintenanceError: the plan is for another table.
@@ -96,31 +101,28 @@ def apply_z_order(
         )
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
-    latest.require_readable(operation="put the table into Z-order")
+    latest.require_readable(operation="put the table into Z-order", through_scan=True)
     latest.require_writable(surface=Surface.REWRITE, operation="put the table into Z-order")
-    clustering_columns(latest, plan.columns)
+    refuse_clustered(latest)
+    ordered_by = clustering_columns(latest, plan.columns)
     if plan.is_empty:
         return ZOrderResult(committed=None, metrics=_figures(plan, []))
     planned = {file.path: file.size_bytes for group in plan.groups for file in group.files}
     removed = still_live(latest, planned, planned_version=plan.version)
-    layout = layout_fields(
-        table_uri=latest.store.uri,
-        schema_string=latest.metadata.schema_string,
-        partition_columns=latest.partition_columns,
-        configuration=latest.metadata.configuration,
-        compression=compression,
-    )
+    sources = LiveSources.of(removed, root_uri=latest.store.uri)
     runner = GroupRunner(
         store=latest.store,
-        layout=layout,
-        columns=plan.columns,
+        layout=layout_fields(latest, compression=compression),
+        sources=sources,
+        columns=[latest.column_mapping.physical_name(field) for field in ordered_by],
         seed=plan.version,
         executor=executor,
         memory_limit_bytes=memory_limit_bytes,
         progress=progress,
     )
     results = runner.run(plan.groups)
-    adds = [add for result in results for add in _added(result, plan.columns)]
+    delete_unused(latest.store, [file for result in results for file in result.files if not file["rows"]])
+    adds = [add for result in results for add in _added(result, plan.columns, sources)]
     rows = sum(int(file["rows"]) for result in results for file in result.files)
     progress.emit("data.written", files=len(adds))
     progress.emit("stats.collected", files=len(adds), rows=rows)
@@ -138,8 +140,11 @@ def apply_z_order(
         observer=observer,
         clock=clock,
     )
+    transaction.preserve_rows(True)
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
-    transaction.set_metrics(operation_metrics(list(planned.values()), adds))
+    transaction.set_metrics(
+        operation_metrics(list(planned.values()), adds, deletion_vectors=sources.num_deletion_vectors)
+    )
     outcome = commit_with_events(transaction, progress)
     OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
     return ZOrderResult(
@@ -147,9 +152,11 @@ def apply_z_order(
     )
 
 
-def _added(result: GroupResult, columns: Sequence[str]) -> list[AddFile]:
-    tags = cube_tags(columns, str(uuid.uuid4()))
-    return [added_file(file, result.group.partition_values, tags=tags) for file in result.files]
+def _added(result: GroupResult, columns: Sequence[str], sources: LiveSources) -> list[AddFile]:
+    tags = {**sources.common(result.group.files).tags, **cube_tags(columns, str(uuid.uuid4()))}
+    return [
+        added_file(file, result.group.partition_values, tags=tags) for file in result.files if file["rows"]
+    ]
 
 
 def _figures(plan: ZOrderPlan, adds: Sequence[AddFile]) -> dict[str, Any]:

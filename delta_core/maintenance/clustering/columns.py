@@ -11,6 +11,8 @@ from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.curve import MAX_COLUMNS
 from delta_core.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
+from delta_core.table_features.feature import writer_features
 
 TAG_ID: Final = "ZCUBE_ID"
 TAG_COLUMNS: Final = "ZCUBE_ZORDER_BY"
@@ -53,6 +55,25 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
             "schema, and rewrite the files",
         )
     return fields
+
+
+def refuse_clustered(snapshot: Snapshot) -> None:
+    """Refuse a table that has clustering columns of its own.
+
+    Its files belong to whoever clustered them, and nobody else may cluster them (PROTOCOL.md, "Writer
+    Requirements for Clustered Table"). Reads no file list.
+
+    Raises:
+        ConfigurationError: it has.
+    """
+    domain = snapshot.domain(DOMAIN) if "clustering" in writer_features(snapshot.protocol) else None
+    if domain is None or domain.removed or not ClusteringColumns.parse(domain.configuration).columns:
+        return
+    raise ConfigurationError(
+        "A clustered table cannot be put into Z-order",
+        cause=f"The metadata domain {DOMAIN} says by which columns its files are clustered",
+        fix="Compact it, or take its clustering columns away first",
+    )
 
 
 def cube_tags(columns: Sequence[str], cube_id: str) -> dict[str, str | None]:

@@ -29,10 +29,9 @@ from delta_core.maintenance.clustering.plan import ClusteringGroup
 from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.spill import local_spill, shared_spill
 from delta_core.maintenance.rewriting.layout import FileLayout
-from delta_core.maintenance.rewriting.planned_files import delete_unused
+from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import resolve_data_path
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
 """What a task on Spark takes when nothing else is said; Python's share of an executor is often no more."""
@@ -68,7 +67,8 @@ class GroupRunner:
     Args:
         store: the table's store.
         layout: what `layout_fields` gave.
-        columns: to order by.
+        sources: the groups' files as the log has them.
+        columns: to order by, by the names that they have in files.
         seed: of the samples.
         executor: maps the tasks; threads of this process when None.
         memory_limit_bytes: for all rows in memory at a time: of this process or, on Spark, of each task.
@@ -81,6 +81,7 @@ class GroupRunner:
         *,
         store: LogStore,
         layout: Mapping[str, Any],
+        sources: LiveSources,
         columns: Sequence[str],
         seed: int,
         executor: Executor | None,
@@ -89,6 +90,7 @@ class GroupRunner:
     ) -> None:
         self._store = store
         self._layout = layout
+        self._sources = sources
         self._columns = list(columns)
         self._seed = seed
         self._progress = progress
@@ -143,7 +145,7 @@ class GroupRunner:
         tasks = [
             in_memory_task(
                 self._layout,
-                paths=self._paths(groups[number]),
+                files=self._sources.of_paths(groups[number].files),
                 partition_values=groups[number].partition_values,
                 columns=self._columns,
                 num_files=groups[number].num_files,
@@ -163,10 +165,10 @@ class GroupRunner:
             )
 
     def _external(self, group: ClusteringGroup) -> GroupResult:
-        paths = self._paths(group)
+        files = self._sources.of_paths(group.files)
         memory = self._memory // self._workers
         layout = FileLayout.from_task(self._layout)
-        encoding = layout.encoding_of(paths[0])
+        encoding = layout.encoding_of(files[0].path)
         common = {
             **self._layout,
             "columns": self._columns,
@@ -175,9 +177,9 @@ class GroupRunner:
             "partition_values": dict(group.partition_values),
             "encoding": encoding.to_json(),
         }
-        parts = self._parts(paths, group.size_bytes)
+        parts = self._parts([file.to_json() for file in files], group.size_bytes)
         sampler = Sampler([self._seed])
-        for sampled in self._map(sample_files, [{**common, "paths": p} for p in parts]):
+        for sampled in self._map(sample_files, [{**common, "files": p} for p in parts]):
             sampler.merge(sampled["sample"])
         schema = order_schema(layout, self._columns)
         floating = [pa.types.is_floating(item.type) for item in schema]
@@ -187,7 +189,7 @@ class GroupRunner:
         cuts = range_cuts(curve, sampler, max(1, min(_MOST_RANGES, wanted)))
         common |= {"curve": curve.to_json(), "cuts": cuts}
         with self._spill() as place:
-            spilling = [{**common, "paths": p, "place": place} for p in parts]
+            spilling = [{**common, "files": p, "place": place} for p in parts]
             runs = [run for result in self._map(spill_runs, spilling) for run in result["runs"]]
             ranges = file_ranges(runs, len(cuts) + 1, group.num_files)
             del common["curve"], common["cuts"]
@@ -195,8 +197,8 @@ class GroupRunner:
                 {**common, "place": place, "ranges": [first, end], "runs": runs_of(runs, first, end)}
                 for first, end in ranges
             ]
-            files = self._map(write_ranges, writing, keep=True)
-        return GroupResult(group=group, files=tuple(files), curve=curve.to_json(), spilled=True)
+            written = self._map(write_ranges, writing, keep=True)
+        return GroupResult(group=group, files=tuple(written), curve=curve.to_json(), spilled=True)
 
     def _map(
         self, function: TaskFunction, tasks: Sequence[dict[str, Any]], *, keep: bool = False
@@ -210,22 +212,19 @@ class GroupRunner:
                 self._keep([result])
         return [results[index] for index in range(len(tasks))]
 
-    def _parts(self, paths: Sequence[str], size_bytes: int) -> list[list[str]]:
+    def _parts(self, files: Sequence[JsonObject], size_bytes: int) -> list[list[JsonObject]]:
         """The files in consecutive lots of about the same number, a task each."""
         if self._inline:
             count = self._workers * _TASKS_PER_WORKER if self._workers > 1 else 1
             count = min(count, max(1, size_bytes // _SMALLEST_PART_BYTES))
         else:
             count = max(1, -(-size_bytes // _SPARK_PART_BYTES))
-        count = min(count, len(paths))
-        edges = [len(paths) * number // count for number in range(count + 1)]
-        return [list(paths[a:b]) for a, b in pairwise(edges)]
+        count = min(count, len(files))
+        edges = [len(files) * number // count for number in range(count + 1)]
+        return [list(files[a:b]) for a, b in pairwise(edges)]
 
     def _spill(self) -> AbstractContextManager[dict[str, Any]]:
         return local_spill() if self._inline else shared_spill(self._store)
-
-    def _paths(self, group: ClusteringGroup) -> list[str]:
-        return [resolve_data_path(file.path, root_uri=self._store.uri) for file in group.files]
 
     def _keep(self, files: Sequence[JsonObject]) -> None:
         self._written.extend(files)

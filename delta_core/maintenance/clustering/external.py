@@ -19,9 +19,9 @@ from delta_core.maintenance.clustering.runs import merged_rows, write_run
 from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.values import sort_values
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
-from delta_core.maintenance.rewriting.reading import fit, read_tables, readable
+from delta_core.maintenance.rewriting.reading import read_tables
+from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
-from delta_core.schema.arrow import to_arrow
 
 _RUN_SHARE = 0.2
 _READ_SHARE = 0.125
@@ -42,15 +42,14 @@ def sample_files(task: JsonObject) -> JsonObject:
         MissingDataFileError, InvalidTableError: a file cannot be read.
     """
     layout = FileLayout.from_task(task)
-    target = order_schema(layout, task["columns"])
+    source = _source(layout, order_schema(layout, task["columns"]), task)
     sampler = Sampler([task["seed"], task["part"]])
     rows = 0
-    for path in task["paths"]:
+    for path in _paths(task):
         for table in read_tables(
-            layout.store, path, max_bytes=_share(task, _READ_SHARE), columns=task["columns"]
+            layout.store, path, max_bytes=_share(task, _READ_SHARE), options=source.options
         ):
-            with readable(path):
-                part = fit(table, target)
+            part = source.rows(path, table)
             rows += part.num_rows
             sampler.add([sort_values(part.column(name)) for name in task["columns"]])
     return {"sample": sampler.to_json(), "rows": rows}
@@ -121,7 +120,7 @@ def write_ranges(task: JsonObject) -> JsonObject:
 
 def order_schema(layout: FileLayout, columns: Sequence[str]) -> pa.Schema:
     """The columns of the order as they are in memory."""
-    schema = to_arrow(layout.schema)
+    schema = layout.physical.file_schema
     return pa.schema([schema.field(name).with_nullable(True) for name in columns])
 
 
@@ -161,19 +160,15 @@ def runs_of(runs: Sequence[JsonObject], first: int, end: int) -> list[dict[str, 
 
 
 def _gathered(layout: FileLayout, encoding: Encoding, task: Mapping[str, Any]) -> Iterator[pa.Table]:
-    target = layout.file_schema(encoding)
+    source = _source(layout, layout.file_schema(encoding), task)
     limit = _share(task, _RUN_SHARE)
     parts: list[pa.Table] = []
     size = 0
-    for path in task["paths"]:
+    for path in _paths(task):
         for table in read_tables(
-            layout.store,
-            path,
-            max_bytes=_share(task, _READ_SHARE),
-            dictionaries=encoding.low_cardinality,
+            layout.store, path, max_bytes=_share(task, _READ_SHARE), options=source.options
         ):
-            with readable(path):
-                part = fit(table, target)
+            part = source.rows(path, table)
             del table
             if parts and size + part.nbytes > limit:
                 yield _joined(parts)
@@ -183,6 +178,15 @@ def _gathered(layout: FileLayout, encoding: Encoding, task: Mapping[str, Any]) -
             del part
     if parts:
         yield _joined(parts)
+
+
+def _source(layout: FileLayout, target: pa.Schema, task: Mapping[str, Any]) -> SourceRows:
+    files = [SourceFile.from_json(file) for file in task["files"]]
+    return SourceRows(layout, target, files, task["partition_values"])
+
+
+def _paths(task: Mapping[str, Any]) -> list[str]:
+    return [file["path"] for file in task["files"]]
 
 
 def _joined(parts: list[pa.Table]) -> pa.Table:

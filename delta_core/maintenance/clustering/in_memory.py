@@ -19,7 +19,8 @@ from delta_core.maintenance.clustering.curve import Curve, Keys, fit_curve, sort
 from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.values import SortValues, sort_values
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
-from delta_core.maintenance.rewriting.reading import fit, read_tables, readable
+from delta_core.maintenance.rewriting.reading import read_tables
+from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
 
 ROWS_SHARE = 0.5
@@ -46,7 +47,7 @@ def cluster_in_memory(task: JsonObject) -> JsonObject:
         VerificationError: rows were lost or gained on the way.
     """
     layout = FileLayout.from_task(task)
-    encoding = layout.encoding_of(task["paths"][0])
+    encoding = layout.encoding_of(task["files"][0]["path"])
     rows = _read(layout, encoding, task)
     if rows is None:
         return {"too_large": True}
@@ -76,7 +77,7 @@ def cluster_in_memory(task: JsonObject) -> JsonObject:
 def in_memory_task(
     layout: Mapping[str, Any],
     *,
-    paths: Sequence[str],
+    files: Sequence[SourceFile],
     partition_values: Mapping[str, str | None],
     columns: Sequence[str],
     num_files: int,
@@ -84,10 +85,10 @@ def in_memory_task(
     memory_bytes: int,
     threads: int,
 ) -> dict[str, Any]:
-    """The task for `cluster_in_memory`; `paths` are store paths, `memory_bytes` is what it may take."""
+    """The task for `cluster_in_memory`; columns by their names in files, `memory_bytes` to be taken."""
     return {
         **layout,
-        "paths": list(paths),
+        "files": [file.to_json() for file in files],
         "partition_values": dict(partition_values),
         "columns": list(columns),
         "num_files": num_files,
@@ -162,7 +163,9 @@ def _read(layout: FileLayout, encoding: Encoding, task: JsonObject) -> pa.Table 
     target = layout.file_schema(encoding)
     limit = int(task["memory_bytes"] * ROWS_SHARE)
     gauge = _Gauge(limit)
-    paths, threads = task["paths"], task["threads"]
+    files = [SourceFile.from_json(file) for file in task["files"]]
+    source = SourceRows(layout, target, files, task["partition_values"])
+    paths, threads = [file.path for file in files], task["threads"]
     step = max(1, -(-len(paths) // (4 * threads)))
     parts = [paths[start : start + step] for start in range(0, len(paths), step)]
 
@@ -170,10 +173,9 @@ def _read(layout: FileLayout, encoding: Encoding, task: JsonObject) -> pa.Table 
         tables = []
         for path in some:
             for table in read_tables(
-                layout.store, path, max_bytes=min(limit, _READ_BYTES), dictionaries=encoding.low_cardinality
+                layout.store, path, max_bytes=min(limit, _READ_BYTES), options=source.options
             ):
-                with readable(path):
-                    part = fit(table, target)
+                part = source.rows(path, table)
                 if not gauge.take(part.nbytes):
                     return []
                 tables.append(part)

@@ -10,11 +10,10 @@ from typing import Any, Self
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
-from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
-from delta_core.maintenance.compaction.plan import partition_predicate
+from delta_core.maintenance.clustering.columns import clustering_columns, cube_of, refuse_clustered
+from delta_core.maintenance.compaction.plan import files_in, partition_names, partition_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
-from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -181,11 +180,13 @@ def plan_z_order(
         full: rewrite every partition.
 
     Raises:
-        ConfigurationError: what `clustering_columns` refuses, or a number that makes no sense.
+        ConfigurationError: what `clustering_columns` and `refuse_clustered` refuse, or a number that makes
+            no sense.
         ExpressionError: the predicate does not parse or names a column that is no partition column.
         UnsupportedTableFeatureError: the table cannot be read.
     """
-    snapshot.require_readable()
+    snapshot.require_readable(operation="plan a Z-order", through_scan=True)
+    refuse_clustered(snapshot)
     target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
     if target <= 0 or not 0 <= min_new_fraction <= 1:
         raise ConfigurationError(
@@ -194,13 +195,10 @@ def plan_z_order(
         )
     names = tuple(item.name for item in clustering_columns(snapshot, columns))
     condition = partition_predicate(snapshot, predicate)
-    live = snapshot.files
-    if condition is not None:
-        live = live.select(partition_mask(live, condition, snapshot.schema, snapshot.partition_columns))
-    rows = live.to_table(_COLUMNS).to_pylist()
+    rows = files_in(snapshot, condition).to_table(_COLUMNS).to_pylist()
     groups = tuple(
         group
-        for group in _groups(rows, snapshot.partition_columns, names, target)
+        for group in _groups(rows, partition_names(snapshot), names, target)
         if full or _needs_order(group, min_new_fraction)
     )
     return ZOrderPlan(

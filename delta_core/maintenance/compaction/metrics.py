@@ -8,20 +8,28 @@ from typing import Any
 from delta_core.actions import AddFile
 
 
-def operation_metrics(removed_sizes: Sequence[int], adds: Sequence[AddFile]) -> dict[str, int]:
+def operation_metrics(
+    removed_sizes: Sequence[int], adds: Sequence[AddFile], *, deletion_vectors: int = 0
+) -> dict[str, int]:
     """`commitInfo.operationMetrics` of an OPTIMIZE.
 
     Args:
         removed_sizes: bytes of each file that was rewritten.
-        adds: the new files.
+        adds: the new files; none when all rows of the old ones had been deleted.
+        deletion_vectors: how many of the rewritten files had one.
     """
     sizes = sorted(add.size_bytes for add in adds)
-    return {
+    counts = {
         "numRemovedFiles": len(removed_sizes),
         "numRemovedBytes": sum(removed_sizes),
         "numAddedFiles": len(sizes),
         "numAddedBytes": sum(sizes),
-        "numDeletionVectorsRemoved": 0,
+        "numDeletionVectorsRemoved": deletion_vectors,
+    }
+    if not sizes:
+        return counts
+    return {
+        **counts,
         "minFileSize": sizes[0],
         "p25FileSize": sizes[len(sizes) // 4],
         "p50FileSize": sizes[len(sizes) // 2],

@@ -18,16 +18,18 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.snapshot import Snapshot
 
-_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
+FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
+"""What `bins_of` needs of live files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionBin:
-    """Files of one partition that become one file."""
+    """Files of one partition that become one file; its values are by physical name, as in the log."""
 
     partition_values: Mapping[str, str | None] = field(hash=False)
     files: tuple[PlannedFile, ...]
@@ -36,6 +38,21 @@ class CompactionBin:
     def size_bytes(self) -> int:
         """Sum of the files' sizes."""
         return sum(file.size_bytes for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The bin as a JSON object."""
+        return {
+            "partition_values": dict(self.partition_values),
+            "files": [{"path": f.path, "size_bytes": f.size_bytes} for f in self.files],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+        return cls(
+            partition_values=dict(document["partition_values"]),
+            files=tuple(PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in document["files"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +111,7 @@ class CompactionPlan:
             "min_file_size_bytes": self.min_file_size_bytes,
             "considered_files": self.considered_files,
             "predicted": self.predicted(),
-            "bins": [
-                {
-                    "partition_values": dict(item.partition_values),
-                    "files": [{"path": f.path, "size_bytes": f.size_bytes} for f in item.files],
-                }
-                for item in self.bins
-            ],
+            "bins": [item.to_json() for item in self.bins],
         }
 
     @classmethod
@@ -119,15 +130,7 @@ class CompactionPlan:
                 target_size_bytes=document["target_size_bytes"],
                 min_file_size_bytes=document["min_file_size_bytes"],
                 considered_files=document["considered_files"],
-                bins=tuple(
-                    CompactionBin(
-                        partition_values=dict(item["partition_values"]),
-                        files=tuple(
-                            PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in item["files"]
-                        ),
-                    )
-                    for item in document["bins"]
-                ),
+                bins=tuple(CompactionBin.from_json(item) for item in document["bins"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise malformed_plan("compaction", error) from error
@@ -157,7 +160,7 @@ def plan_compaction(
         ConfigurationError: a size is not positive, or small is larger than the target.
         UnsupportedTableFeatureError: the table cannot be read.
     """
-    snapshot.require_readable()
+    snapshot.require_readable(operation="plan a compaction", through_scan=True)
     target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
     small = max(1, target * 3 // 4) if min_file_size_bytes is None else min_file_size_bytes
     if not 0 < small <= target:
@@ -166,11 +169,8 @@ def plan_compaction(
             fix="give a positive target size, and a smaller or equal limit for what is small",
         )
     condition = partition_predicate(snapshot, predicate)
-    live = snapshot.files
-    if condition is not None:
-        live = live.select(partition_mask(live, condition, snapshot.schema, snapshot.partition_columns))
-    files = live.to_table(_COLUMNS)
-    bins = tuple(_bins(files.filter(pc.less(files["size_bytes"], small)), snapshot, target))
+    files = files_in(snapshot, condition).to_table(FILE_COLUMNS)
+    bins = tuple(bins_of(files.filter(pc.less(files["size_bytes"], small)), snapshot, target, smallest_bin=2))
     return CompactionPlan(
         table_id=snapshot.metadata.id,
         version=snapshot.version,
@@ -206,9 +206,37 @@ def partition_predicate(snapshot: Snapshot, predicate: Expression | str | None) 
     return resolved
 
 
-def _bins(small: pa.Table, snapshot: Snapshot, target: int) -> Iterator[CompactionBin]:
-    names = snapshot.partition_columns
-    rows = small.to_pylist()
+def files_in(snapshot: Snapshot, condition: Expression | None) -> LiveFiles:
+    """The live files whose partitions satisfy what `partition_predicate` gave; all when None."""
+    live = snapshot.files
+    if condition is None:
+        return live
+    return live.select(
+        partition_mask(
+            live, condition, snapshot.schema, snapshot.partition_columns, mapping=snapshot.column_mapping
+        )
+    )
+
+
+def partition_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """What the partition columns are called in the log."""
+    fields = [snapshot.schema.find(name) for name in snapshot.partition_columns]
+    return tuple(snapshot.column_mapping.physical_name(field) for field in fields if field is not None)
+
+
+def bins_of(
+    files: pa.Table, snapshot: Snapshot, target_size_bytes: int, *, smallest_bin: int
+) -> Iterator[CompactionBin]:
+    """The files of each partition, in the order in which they were written, in bins of the target size.
+
+    Args:
+        files: live files with FILE_COLUMNS.
+        snapshot: whose they are.
+        target_size_bytes: no bin of several files is larger.
+        smallest_bin: bins of fewer files are left out.
+    """
+    names = partition_names(snapshot)
+    rows = files.to_pylist()
     for row in rows:
         values = dict(row["partition_values"] or ())
         row["key"] = tuple(value_of(values, name) for name in names)
@@ -221,8 +249,9 @@ def _bins(small: pa.Table, snapshot: Snapshot, target: int) -> Iterator[Compacti
         )
     )
     for key, group in groupby(rows, key=lambda row: row["key"]):
-        for files in _packed(group, target):
-            yield CompactionBin(partition_values=dict(zip(names, key, strict=True)), files=files)
+        for packed in _packed(group, target_size_bytes):
+            if len(packed) >= smallest_bin:
+                yield CompactionBin(partition_values=dict(zip(names, key, strict=True)), files=packed)
 
 
 def _packed(rows: Iterable[Mapping[str, Any]], target: int) -> Iterator[tuple[PlannedFile, ...]]:
@@ -231,10 +260,9 @@ def _packed(rows: Iterable[Mapping[str, Any]], target: int) -> Iterator[tuple[Pl
     for row in rows:
         size = row["size_bytes"]
         if files and filled + size > target:
-            if len(files) > 1:
-                yield tuple(files)
+            yield tuple(files)
             files, filled = [], 0
         files.append(PlannedFile(path=row["path"], size_bytes=size))
         filled += size
-    if len(files) > 1:
+    if files:
         yield tuple(files)

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import FileLayout
-from delta_core.maintenance.rewriting.reading import fit, read_ahead, read_files, readable
+from delta_core.maintenance.rewriting.reading import read_ahead, read_files
+from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
 
 READ_BYTES = 192 << 20
@@ -37,15 +38,15 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
         `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats` and `rows` of the file.
 
     Raises:
-        MissingDataFileError: a file is not in the store.
+        MissingDataFileError: a file, or one with deletion vectors, is not in the store.
         InvalidTableError: a file cannot be read, or its types do not fit the table's.
         VerificationError: rows were lost or gained on the way; the new file is deleted.
     """
     layout = FileLayout.from_task(task)
-    encoding = layout.encoding_of(task["paths"][0])
-    source = _Source(
-        layout, task["paths"], layout.file_schema(encoding), encoding.low_cardinality, task["threads"]
-    )
+    files = [SourceFile.from_json(file) for file in task["files"]]
+    encoding = layout.encoding_of(files[0].path)
+    rows = SourceRows(layout, layout.file_schema(encoding), files, task["partition_values"])
+    source = _Source(layout, [file.path for file in files], rows, task["threads"])
     with closing(read_ahead(source.gathered())) as tables:
         return write_file(
             layout,
@@ -59,7 +60,7 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
 def compaction_task(
     layout: Mapping[str, Any],
     *,
-    paths: Sequence[str],
+    files: Sequence[SourceFile],
     partition_values: Mapping[str, str | None],
     threads: int = 1,
 ) -> dict[str, Any]:
@@ -67,11 +68,16 @@ def compaction_task(
 
     Args:
         layout: what `layout_fields` gave.
-        paths: store paths (decoded, relative to the table root).
-        partition_values: those of all the files.
+        files: to put together, in this order.
+        partition_values: those of all the files, as in the log.
         threads: how many of the files the task reads at a time.
     """
-    return {**layout, "paths": list(paths), "partition_values": dict(partition_values), "threads": threads}
+    return {
+        **layout,
+        "files": [file.to_json() for file in files],
+        "partition_values": dict(partition_values),
+        "threads": threads,
+    }
 
 
 class _Source:
@@ -81,14 +87,12 @@ class _Source:
         self,
         layout: FileLayout,
         paths: Sequence[str],
-        target: pa.Schema,
-        dictionaries: Sequence[str],
+        rows: SourceRows,
         threads: int,
     ) -> None:
         self._layout = layout
         self._paths = paths
-        self._target = target
-        self._dictionaries = dictionaries
+        self._rows = rows
         self._threads = threads
         self.rows_read = 0
 
@@ -100,10 +104,9 @@ class _Source:
             self._paths,
             threads=self._threads,
             max_bytes=READ_BYTES,
-            dictionaries=self._dictionaries,
+            options=self._rows.options,
         ):
-            with readable(path):
-                part = fit(table, self._target)
+            part = self._rows.rows(path, table)
             if parts and (rows + part.num_rows > ROW_GROUP_ROWS or size_bytes >= GATHER_BYTES):
                 yield pa.concat_tables(parts).unify_dictionaries()
                 parts, rows, size_bytes = [], 0, 0

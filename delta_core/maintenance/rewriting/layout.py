@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.data.stats_columns import StatsLeaf, stats_leaves
+from delta_core.data.compression import Compression, choose_compression
+from delta_core.data.stats_columns import StatsLeaf
+from delta_core.data.steps.physical import PhysicalStep
+from delta_core.data.write_plan import WritePlan
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.reading import readable
-from delta_core.schema.arrow import to_arrow
-from delta_core.schema.json import schema_from_json
+from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.partition_values import hive_directory
-from delta_core.schema.types import VOID, StructType
+from delta_core.schema.types import StructField
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
 from delta_core.table_features.table_properties import TableProperties
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
 _DICTIONARY_BYTES_PER_VALUE = 8.0
+_NUMBER_OF_COLUMNS_KEY = "delta.dataSkippingNumIndexedCols"
+_STATS_COLUMNS_KEY = "delta.dataSkippingStatsColumns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """What one file shows about the columns.
+    """What one file shows about the columns, by the names that new files have for them.
 
     Attributes:
         low_cardinality: string columns read and written as dictionaries, so that no text is copied.
@@ -49,88 +56,134 @@ class Encoding:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FileLayout:
     """Everything about a table that reading and writing its files needs, on any worker.
 
+    Files are what the physical step of the write plan says: rows that are only moved enter there, and are
+    neither checked nor filled again. All names here are those of files.
+
     Attributes:
         store: the table's store.
-        schema: the table's schema, partition columns included.
-        properties: say which columns get statistics.
+        plan: the table's.
+        clustered_by: paths of the columns that the table is clustered by.
         compression: the Parquet codec of new files.
     """
 
     store: LogStore
-    schema: StructType
-    partition_columns: tuple[str, ...]
-    properties: TableProperties
-    compression: str
+    plan: WritePlan
+    clustered_by: tuple[tuple[str, ...], ...]
+    compression: Compression
 
     @classmethod
     def from_task(cls, task: JsonObject) -> FileLayout:
         """The layout that `layout_fields` put into a task."""
         return cls(
             store=task_store(task["table_uri"]),
-            schema=schema_from_json(task["schema"]),
-            partition_columns=tuple(task["partition_columns"]),
-            properties=TableProperties.of(task["configuration"]),
+            plan=WritePlan.from_json(task["plan"]),
+            clustered_by=tuple(tuple(path) for path in task["clustered_by"]),
             compression=task["compression"],
         )
+
+    @cached_property
+    def physical(self) -> PhysicalStep:
+        """What files of the table hold."""
+        return PhysicalStep(self.plan, keep_row_ids=True)
+
+    @cached_property
+    def partition_columns(self) -> tuple[str, ...]:
+        """What the partition columns are called in the log."""
+        return tuple(self.physical.partition_name(name) for name in self.plan.partition_columns)
 
     def directory(self, partition_values: Mapping[str, str | None]) -> str:
         """The directory of a partition's files, relative to the table root."""
         return "/".join(hive_directory(name, partition_values[name]) for name in self.partition_columns)
 
-    def data_fields(self) -> StructType:
-        """The fields that data files hold."""
-        partitions = {name.casefold() for name in self.partition_columns}
-        return StructType(
-            tuple(f for f in self.schema if f.name.casefold() not in partitions and f.data_type != VOID)
-        )
+    def fields(self) -> dict[str, StructField]:
+        """The table's fields that files hold, by their names there; without the hidden ones."""
+        needed = self.physical.columns_needed
+        mapping = self.plan.mapping
+        return {mapping.physical_name(field): field for field in self.plan.schema if field.name in needed}
 
     def leaves(self) -> list[StatsLeaf]:
-        """The columns that get statistics."""
-        return stats_leaves(self.schema, self.properties, partition_columns=self.partition_columns)
+        """The columns that get statistics, those by which the table is clustered in any case.
+
+        PROTOCOL.md, "Writer Requirements for Clustered Table".
+        """
+        leaves = self.physical.leaves(self.plan.properties)
+        known = {leaf.path for leaf in leaves}
+        if self.clustered_by and not known.issuperset(self.clustered_by):
+            configuration = {k: v for k, v in self.plan.configuration.items() if k != _STATS_COLUMNS_KEY}
+            every = TableProperties.of({**configuration, _NUMBER_OF_COLUMNS_KEY: "-1"})
+            wanted = set(self.clustered_by) - known
+            leaves += [leaf for leaf in self.physical.leaves(every) if leaf.path in wanted]
+        return leaves
 
     def file_schema(self, encoding: Encoding) -> pa.Schema:
         """What a new file's columns are in memory; nullable, since older files may lack a column."""
         fields = []
-        for item in to_arrow(self.data_fields()):
-            if item.name in encoding.low_cardinality:
+        for item in self.physical.file_schema:
+            if item.name in encoding.low_cardinality and pa.types.is_string(item.type):
                 item = item.with_type(pa.dictionary(pa.int32(), pa.string()))
             fields.append(item.with_nullable(True))
         return pa.schema(fields)
 
     def encoding_of(self, path: str) -> Encoding:
         """What a file's footer shows about the columns; `path` is a store path."""
-        strings = {item.name for item in to_arrow(self.data_fields()) if pa.types.is_string(item.type)}
+        strings = {item.name for item in self.physical.file_schema if pa.types.is_string(item.type)}
         low, dictionary = [], []
         with readable(path), TABLE_ONLY.open(self.store, path) as source:
             footer = pq.read_metadata(source)
+            names = self._names_by_column(footer)
+            by_name = self.plan.mapping.mode is not ColumnMappingMode.ID
             for position in range(footer.num_columns if footer.num_row_groups else 0):
                 chunk = footer.row_group(0).column(position)
                 per_value = chunk.total_uncompressed_size / max(1, chunk.num_values)
                 if not chunk.has_dictionary_page or per_value >= _DICTIONARY_BYTES_PER_VALUE:
                     continue
-                dictionary.append(chunk.path_in_schema)
-                if chunk.path_in_schema in strings and per_value < _LOW_CARDINALITY_BYTES_PER_VALUE:
-                    low.append(chunk.path_in_schema)
-        return Encoding(low_cardinality=tuple(low), dictionary=tuple(dictionary))
+                name = names.get(chunk.path_in_schema, chunk.path_in_schema)
+                dictionary.append(name)
+                # A column may have another's name in some file, where columns go by id.
+                if by_name and name in strings and per_value < _LOW_CARDINALITY_BYTES_PER_VALUE:
+                    low.append(name)
+        if self.physical.keeps_row_ids and self.plan.row_tracking is not None:
+            # Rows that are moved together came together, mostly.
+            dictionary.append(self.plan.row_tracking.row_commit_version_column)
+        return Encoding(low_cardinality=tuple(low), dictionary=tuple(dict.fromkeys(dictionary)))
+
+    def _names_by_column(self, footer: pq.FileMetaData) -> dict[str, str]:
+        """What columns are called in new files, by their name in a file, where that can differ."""
+        mapping = self.plan.mapping
+        if mapping.mode is not ColumnMappingMode.ID:
+            return {}
+        schema = footer.schema.to_arrow_schema()
+        found = {name: mapping.file_column(field, schema) for name, field in self.fields().items()}
+        return {column.name: name for name, column in found.items() if column is not None}
 
 
-def layout_fields(
-    *,
-    table_uri: str,
-    schema_string: str,
-    partition_columns: Sequence[str],
-    configuration: Mapping[str, str],
-    compression: str,
-) -> dict[str, Any]:
-    """The fields of a task from which `FileLayout.from_task` makes the layout again."""
+def layout_fields(snapshot: Snapshot, *, compression: Compression | None = None) -> dict[str, Any]:
+    """The fields of a task from which `FileLayout.from_task` makes the layout again.
+
+    Args:
+        snapshot: of the table.
+        compression: the codec of new files; that of the table when None.
+
+    Raises:
+        InvalidTableError: what the table says of its rows contradicts itself.
+        ConfigurationError, InvalidTablePropertyError: no such codec.
+    """
+    plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
     return {
-        "table_uri": table_uri,
-        "schema": schema_string,
-        "partition_columns": list(partition_columns),
-        "configuration": dict(configuration),
-        "compression": compression,
+        "table_uri": snapshot.store.uri,
+        "plan": plan.to_json(),
+        "clustered_by": [list(path) for path in clustered_by(snapshot, plan)],
+        "compression": choose_compression(compression, plan.properties),
     }
+
+
+def clustered_by(snapshot: Snapshot, plan: WritePlan) -> Sequence[tuple[str, ...]]:
+    """By which columns the table is clustered, as paths of physical names. Reads no file list."""
+    domain = snapshot.domain(DOMAIN) if "clustering" in plan.features else None
+    if domain is None or domain.removed:
+        return ()
+    return ClusteringColumns.parse(domain.configuration).columns

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.errors import InvalidTableError
-from delta_core.schema.conversion import convert_chunked, floor_to_microseconds
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.log_store import LogStore
 
@@ -22,6 +23,30 @@ _SMALLEST_BATCH_ROWS = 1 << 8
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _OTHER_WIDTH = 16
 
+OpenedFile: TypeAlias = "Callable[[str, pq.FileMetaData], None]"
+"""Told of each file with its footer, before its first rows come, by the thread that reads them."""
+
+ColumnsOfFile: TypeAlias = "Callable[[pa.Schema], Sequence[str] | None]"
+"""From a file's schema to the columns of it that are read; None is all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What of files is read, and how.
+
+    Attributes:
+        dictionaries: string columns to read as dictionaries.
+        columns: which columns; None is all of every file.
+        opened: see `OpenedFile`.
+    """
+
+    dictionaries: Sequence[str] = ()
+    columns: ColumnsOfFile | None = None
+    opened: OpenedFile | None = None
+
+
+_ALL_COLUMNS = ReadOptions()
+
 
 def read_files(
     store: LogStore,
@@ -29,7 +54,7 @@ def read_files(
     *,
     threads: int,
     max_bytes: int,
-    dictionaries: Sequence[str] = (),
+    options: ReadOptions = _ALL_COLUMNS,
 ) -> Iterator[tuple[str, pa.Table]]:
     """The rows of files in order, with the file they are from; small files are read side by side.
 
@@ -38,7 +63,7 @@ def read_files(
         paths: relative to the table root and decoded.
         threads: how many files are read at a time.
         max_bytes: what all that is read ahead may take, decoded; also that of one table.
-        dictionaries: string columns to read as dictionaries.
+        options: what is read.
 
     Raises:
         MissingDataFileError: a file is not in the store.
@@ -46,7 +71,7 @@ def read_files(
     """
     if threads <= 1:
         for path in paths:
-            for table in read_tables(store, path, max_bytes=max_bytes, dictionaries=dictionaries):
+            for table in read_tables(store, path, max_bytes=max_bytes, options=options):
                 yield path, table
         return
     # Many files a thread: each is a matter of milliseconds, less than a sleeping caller takes to wake.
@@ -58,7 +83,7 @@ def read_files(
         following = iter(paths)
         while True:
             while len(reading) < window and (name := next(following, None)) is not None:
-                reading.append((name, pool.submit(_read_small, store, name, small, dictionaries)))
+                reading.append((name, pool.submit(_read_small, store, name, small, options)))
             if not reading:
                 return
             path, future = reading.popleft()
@@ -66,9 +91,7 @@ def read_files(
             if whole is not None:
                 yield path, whole
                 continue
-            for table in read_tables(
-                store, path, max_bytes=max_bytes, dictionaries=dictionaries, use_threads=True
-            ):
+            for table in read_tables(store, path, max_bytes=max_bytes, options=options, use_threads=True):
                 yield path, table
     finally:
         pool.shutdown(cancel_futures=True)
@@ -79,8 +102,7 @@ def read_tables(
     path: str,
     *,
     max_bytes: int,
-    dictionaries: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
+    options: ReadOptions = _ALL_COLUMNS,
     use_threads: bool = False,
 ) -> Iterator[pa.Table]:
     """A file's rows in order: at once, by row group, or in batches where a row group is too large.
@@ -89,9 +111,7 @@ def read_tables(
         store: the table's store.
         path: relative to the table root and decoded.
         max_bytes: row groups above this are read in batches.
-        dictionaries: string columns to read as dictionaries.
-        columns: names as the file spells them or not (case is ignored); None is all. A name that the
-            file lacks is left out.
+        options: what is read.
         use_threads: decode columns side by side, in Arrow's threads.
 
     Raises:
@@ -99,12 +119,14 @@ def read_tables(
         InvalidTableError: the file cannot be read.
     """
     with readable(path), TABLE_ONLY.open(store, path) as source:
-        reader = _reader(source, dictionaries)
-        names = None if columns is None else _present(reader.schema_arrow.names, columns)
+        reader = _reader(source, options.dictionaries)
+        names = _columns(reader, options)
         metadata = reader.metadata
         groups = range(metadata.num_row_groups)
         sizes = [decoded_bytes(metadata, group) for group in groups]
         _require_whole(metadata)
+        if options.opened is not None:
+            options.opened(path, metadata)
         if _is_small(metadata, max_bytes):
             yield _checked(reader.read(use_threads=use_threads, columns=names), metadata)
             return
@@ -118,26 +140,6 @@ def read_tables(
                 rows, row_groups=[group], use_threads=use_threads, columns=names
             ):
                 yield pa.Table.from_batches([batch])
-
-
-def fit(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """The table's columns as the new file has them; a column that the file lacks is null."""
-    if table.schema.equals(target):
-        return table
-    by_name: dict[str, int] = {}
-    for index, name in enumerate(table.schema.names):
-        by_name.setdefault(name.casefold(), index)
-    columns = []
-    for item in target:
-        index = by_name.get(item.name.casefold(), -1)
-        if index < 0:
-            columns.append(pa.chunked_array([pa.nulls(table.num_rows, item.type)]))
-            continue
-        column = table.column(index)
-        if column.type != item.type:
-            column = _converted(column, item.type)
-        columns.append(column)
-    return pa.Table.from_arrays(columns, schema=target)
 
 
 def read_ahead(tables: Generator[pa.Table]) -> Generator[pa.Table]:
@@ -162,14 +164,16 @@ def readable(path: str) -> Iterator[None]:
         ) from error
 
 
-def _read_small(store: LogStore, path: str, max_bytes: int, dictionaries: Sequence[str]) -> pa.Table | None:
+def _read_small(store: LogStore, path: str, max_bytes: int, options: ReadOptions) -> pa.Table | None:
     """A file's rows at once; None when the file is too large for that."""
     with readable(path), TABLE_ONLY.open(store, path) as source:
-        reader = _reader(source, dictionaries)
+        reader = _reader(source, options.dictionaries)
         if not _is_small(reader.metadata, max_bytes):
             return None
         _require_whole(reader.metadata)
-        return _checked(reader.read(use_threads=False), reader.metadata)
+        if options.opened is not None:
+            options.opened(path, reader.metadata)
+        return _checked(reader.read(use_threads=False, columns=_columns(reader, options)), reader.metadata)
 
 
 def _require_whole(metadata: pq.FileMetaData) -> None:
@@ -216,18 +220,7 @@ def _reader(source: pa.NativeFile, dictionaries: Sequence[str]) -> pq.ParquetFil
     )
 
 
-def _present(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    folded = {name.casefold() for name in wanted}
-    return [name for name in names if name.casefold() in folded]
-
-
-def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    if not pa.types.is_dictionary(wanted):
-        # Readers see nanoseconds cut to microseconds, so that is what the row is.
-        chunks = [floor_to_microseconds(chunk) for chunk in column.chunks]
-        return (
-            convert_chunked(pa.chunked_array(chunks), wanted) if chunks else convert_chunked(column, wanted)
-        )
-    if pa.types.is_dictionary(column.type):
-        return column.cast(wanted)
-    return convert_chunked(column, wanted.value_type).dictionary_encode()
+def _columns(reader: pq.ParquetFile, options: ReadOptions) -> list[str] | None:
+    names = None if options.columns is None else options.columns(reader.schema_arrow)
+    # Without any column Arrow would not say how many rows there are.
+    return list(names) if names else None

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
-from delta_core.data.compression import Compression, arrow_codec
+from delta_core.data.compression import arrow_codec
 from delta_core.data.file_writer import data_file_name
-from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_from_footer
+from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_of_leaves
 from delta_core.errors import VerificationError
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
+from delta_core.schema.required import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.uri import encode_data_path
 
@@ -39,7 +40,7 @@ def write_file(
     Args:
         layout: the table's.
         encoding: which columns are dictionaries in the tables, and which the writer should try.
-        partition_values: the partition that the file belongs to.
+        partition_values: the partition that the file belongs to, as in the log.
         tables: rows of `layout.file_schema(encoding)`.
         rows_expected: asked at the end; how many rows should have been written.
         sequence: goes into the file's name.
@@ -51,7 +52,8 @@ def write_file(
         VerificationError: rows were lost or gained on the way; the new file is deleted.
     """
     directory = layout.directory(partition_values)
-    compression: Compression = layout.compression  # type: ignore[assignment]
+    compression = layout.compression
+    schema = layout.file_schema(encoding)
     path = "/".join(part for part in (directory, data_file_name(sequence, compression)) if part)
     floats = StatisticsAccumulator(leaf for leaf in layout.leaves() if leaf.data_type in (FLOAT, DOUBLE))
     footers: list[pq.FileMetaData] = []
@@ -59,7 +61,7 @@ def write_file(
         layout.store.open_output(path) as sink,
         pq.ParquetWriter(
             sink,
-            layout.file_schema(encoding),
+            schema,
             compression=arrow_codec(compression),
             use_dictionary=list(encoding.dictionary),
             store_schema=False,
@@ -71,7 +73,7 @@ def write_file(
     ):
         for rows in tables:
             floats.update(rows)
-            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            writer.write_table(_writable(rows), row_group_size=ROW_GROUP_ROWS)
     footer = footers[0]
     expected = rows_expected()
     if expected != footer.num_rows:
@@ -96,6 +98,7 @@ def added_file(
     partition_values: Mapping[str, str | None],
     *,
     tags: Mapping[str, str | None] | None = None,
+    clustering_provider: str | None = None,
 ) -> AddFile:
     """The `add` action for what `write_file` returned; it changes no data."""
     return AddFile(
@@ -105,17 +108,23 @@ def added_file(
         modification_time_ms=result["modification_time_ms"],
         data_change=False,
         stats=result["stats"],
-        tags=None if tags is None else dict(tags),
+        tags=dict(tags) if tags else None,
+        clustering_provider=clustering_provider,
     )
+
+
+def _writable(rows: pa.Table) -> pa.Table:
+    """The rows without marks below nulls, which the Parquet writer would refuse."""
+    for index, item in enumerate(rows.schema):
+        if has_required_fields(item.type):
+            chunks = [without_hidden_nulls(chunk) for chunk in rows.column(index).chunks]
+            rows = rows.set_column(index, item, pa.chunked_array(chunks, item.type))
+    return rows
 
 
 def _statistics(layout: FileLayout, footer: pq.FileMetaData, floats: StatisticsAccumulator) -> str:
     """The footer's statistics; floating-point bounds from the rows, since footers hide NaN."""
-    stats = orjson.loads(
-        statistics_from_footer(
-            footer, layout.schema, layout.properties, partition_columns=layout.partition_columns
-        )
-    )
+    stats = orjson.loads(statistics_of_leaves(footer, layout.leaves()))
     seen = orjson.loads(floats.to_json())
     for key in ("minValues", "maxValues", "nullCount", "nanCount"):
         if seen.get(key):

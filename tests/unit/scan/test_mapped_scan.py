@@ -13,7 +13,6 @@ import pytest
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError, UnsupportedTableFeatureError
-from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.scan.add_actions import add_actions_table
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -298,5 +297,3 @@ def test_who_reads_files_without_a_scan_is_refused(log: LogBuilder) -> None:
     snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([1]))
     with pytest.raises(UnsupportedTableFeatureError, match="columnMapping, deletionVectors"):
         snapshot.require_readable()
-    with pytest.raises(UnsupportedTableFeatureError, match="columnMapping, deletionVectors"):
-        plan_compaction(snapshot)

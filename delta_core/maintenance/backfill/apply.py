@@ -1,0 +1,167 @@
+"""Turning row tracking on for a table that has rows (PROTOCOL.md, "Row Tracking").
+
+First the table supports the feature, so that every new file has numbers. Then the live files that have none
+are added again with theirs, some thousands in each commit, changing no data. When none is left the property
+says so, in a commit that checks it. Each step finds what the ones before it left, so whoever is stopped half
+way just calls again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from delta_core.actions import Action
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConcurrentWriteError,
+    ConfigurationError,
+)
+from delta_core.maintenance.backfill.files import unnumbered_files
+from delta_core.schema.json import schema_from_json
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.automatic_properties import automatic_properties
+from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
+from delta_core.table_features.surface import Surface
+from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.row_ids import FEATURE, SUSPENDED, enables_row_tracking
+from delta_core.transaction.transaction import Transaction
+
+FILES_PER_COMMIT: Final = 10_000
+"""A commit of so many files is some megabytes of log, and what a conflict costs."""
+
+_MOST_CONFLICTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillResult:
+    """What was done.
+
+    Attributes:
+        committed: the commit that turned row tracking on; None when it was on.
+        files: files that got numbers.
+        commits: in which they did.
+    """
+
+    committed: Committed | None
+    files: int = 0
+    commits: int = 0
+
+    @property
+    def version(self) -> int | None:
+        """Since which version row tracking is on; None when it was on before."""
+        return None if self.committed is None else self.committed.version
+
+
+def enable_row_tracking(
+    snapshot: Snapshot,
+    *,
+    files_per_commit: int = FILES_PER_COMMIT,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> BackfillResult:
+    """Number the rows of a table and turn row tracking on; nothing is done when it is.
+
+    Other writers may go on: their new files get numbers of their own, and a file that one of them removes
+    meanwhile is left out of another try. Readers of changes see nothing. Requests: one commit for the
+    feature, one for each `files_per_commit` files, one for the property, and the list of live files before
+    each; a file without a row count in its statistics is opened.
+
+    Args:
+        snapshot: any version of the table.
+        files_per_commit: no commit adds more files again.
+        properties: provenance and limits of the commits; its idempotency key goes with the last one.
+        observer: sees each phase of the commits.
+        clock: where time comes from.
+
+    Raises:
+        ConfigurationError: the number of files is not positive.
+        UnsupportedTableFeatureError: the table needs something that this writer does not do, or row tracking
+            is not written by this library.
+        ConcurrentModificationError: other writers came in between time and again, or changed the definition.
+        MissingDataFileError, InvalidTableError: a file whose rows have to be counted cannot be read.
+    """
+    if files_per_commit < 1:
+        raise ConfigurationError(
+            f"Files cannot be numbered {files_per_commit} at a time.", fix="Pass a whole number from 1 on."
+        )
+    backfill = _Backfill(properties=properties, observer=observer, clock=clock)
+    latest = snapshot.refresh()
+    latest.require_writable(surface=Surface.REWRITE, operation="number the table's rows")
+    if enables_row_tracking(latest.metadata):
+        return BackfillResult(committed=None)
+    latest = backfill.support(latest)
+    files = commits = conflicts = 0
+    while True:
+        try:
+            if adds := unnumbered_files(latest, limit=files_per_commit):
+                backfill.commit(latest, "ROW TRACKING BACKFILL", {}, *adds, last=False)
+                files, commits = files + len(adds), commits + 1
+            else:
+                return BackfillResult(committed=backfill.enable(latest), files=files, commits=commits)
+        except (ConcurrentDeleteReadError, ConcurrentAppendError, ConcurrentWriteError):
+            # The last is a vacuum that began: what is live again after it, it has not deleted.
+            conflicts += 1
+            if conflicts > _MOST_CONFLICTS:
+                raise
+        latest = latest.refresh()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Backfill:
+    """The commits."""
+
+    properties: CommitProperties
+    observer: TransactionObserver
+    clock: Clock
+
+    def support(self, latest: Snapshot) -> Snapshot:
+        """The table once it supports the feature and does not hold it up."""
+        wanted = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
+        schema = schema_from_json(latest.metadata.schema_string)
+        # Of what the table has besides, `require_writable` has judged.
+        refuse_unsupported_definition(StructType(()), {ENABLE_ROW_TRACKING.key: "true"})
+        protocol = protocol_for(schema, wanted, current=latest.protocol)
+        actions: list[Action] = [] if protocol == latest.protocol else [protocol]
+        kept = {key: value for key, value in latest.metadata.configuration.items() if key != SUSPENDED}
+        if len(kept) < len(latest.metadata.configuration):
+            actions.append(replace(latest.metadata, configuration=kept))
+        if not actions:
+            return latest
+        self.commit(latest, "ADD FEATURE", {"feature": FEATURE}, *actions, last=False)
+        return latest.refresh()
+
+    def enable(self, latest: Snapshot) -> Committed:
+        """Say that every row has an id."""
+        wanted = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
+        wanted |= automatic_properties({FEATURE}, wanted, is_new=False)
+        given = {k: v for k, v in wanted.items() if latest.metadata.configuration.get(k) != v}
+        metadata = replace(latest.metadata, configuration=wanted)
+        return self.commit(latest, "SET TBLPROPERTIES", {"properties": given}, metadata, last=True)
+
+    def commit(
+        self,
+        latest: Snapshot,
+        operation: str,
+        parameters: dict[str, object],
+        *actions: Action,
+        last: bool,
+    ) -> Committed:
+        """One of the commits; the idempotency key goes with the last."""
+        transaction = Transaction.begin(
+            latest,
+            operation=operation,
+            surface=Surface.REWRITE,
+            operation_parameters=parameters,
+            properties=self.properties if last else replace(self.properties, txn=None),
+            observer=self.observer,
+            clock=self.clock,
+        )
+        return raise_for_result(transaction.add(*actions).commit())

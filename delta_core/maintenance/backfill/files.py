@@ -1,0 +1,65 @@
+"""Live files whose rows have no ids, as the actions that give them some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions import AddFile
+from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
+from delta_core.deletion_vectors.file_update import count_records, physical_records
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.file_actions import add_actions
+
+_NUMBERS = ("base_row_id", "default_row_commit_version")
+
+
+def is_unnumbered(files: pa.Table) -> pa.ChunkedArray:
+    """Whether each of some files lacks ids for its rows, or the version that they came with."""
+    first, second = (pc.is_null(files[name]) for name in _NUMBERS)
+    return pc.or_(first, second)
+
+
+def unnumbered_files(snapshot: Snapshot, *, limit: int) -> list[AddFile]:
+    """Some of the live files without numbers, as they are in the log but for `dataChange`, which is false.
+
+    Files whose statistics do not say how many rows they have are opened: two or three small reads each.
+
+    Args:
+        snapshot: the table; its list of live files is read.
+        limit: no more than so many files.
+
+    Raises:
+        MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
+    """
+    lacking = is_unnumbered(snapshot.files.to_table(list(_NUMBERS)))
+    if not pc.any(lacking).as_py():
+        return []
+    files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names).filter(lacking).slice(0, limit)
+    return list(_counted(snapshot.store, files))
+
+
+def _counted(store: LogStore, files: pa.Table) -> Iterator[AddFile]:
+    """Ids are given out by the number of rows, so each file has to say it."""
+    for add in add_actions(files, data_change=False):
+        if physical_records(add) is not None:
+            yield add
+            continue
+        yield replace(add, stats=_with_count(add.stats, count_records(store, add)))
+
+
+def _with_count(stats: str | None, rows: int) -> str:
+    """Statistics that say how many rows there are; their other text stays, so that no digit is lost."""
+    text = (stats or "").strip()
+    try:
+        known = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        known = None
+    if not isinstance(known, dict) or not known or "numRecords" in known:
+        return f'{{"numRecords":{rows}}}'
+    return f'{{"numRecords":{rows},{text[1:]}'

@@ -1,0 +1,188 @@
+"""Rewriting bins of files and committing that: the rows are the same, in other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from delta_core.actions import AddFile
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.compression import Compression
+from delta_core.execution.executor import Executor, JsonObject
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.limits import available_memory_bytes, workers_for
+from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.compaction.metrics import operation_metrics
+from delta_core.maintenance.compaction.plan import CompactionBin
+from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
+from delta_core.maintenance.rewriting.layout import layout_fields
+from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused, still_live
+from delta_core.maintenance.rewriting.writing import added_file
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.lent import lent_to_tasks
+from delta_core.table_features.surface import Surface
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.file_actions import remove_actions
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What the commit says of itself.
+
+    Attributes:
+        name: as delta-spark names it.
+        parameters: as delta-spark gives them.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenBins:
+    """What became of the bins.
+
+    Attributes:
+        committed: the commit.
+        adds: the new files; a bin whose rows had all been deleted has none.
+        rows: in the new files.
+        deletion_vectors: of the old files, which are gone now.
+        deleted_rows: that these named.
+    """
+
+    committed: Committed
+    adds: tuple[AddFile, ...]
+    rows: int
+    deletion_vectors: int
+    deleted_rows: int
+
+
+def rewrite_bins(
+    latest: Snapshot,
+    bins: Sequence[CompactionBin],
+    *,
+    planned_version: int,
+    operation: Operation,
+    executor: Executor | None = None,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    progress: ProgressReporter = SILENT,
+    compression: Compression | None = None,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> RewrittenBins:
+    """Write each bin's rows as one file and commit, if all the bins' files are live.
+
+    The rows keep their ids and commit versions where the table tracks them, the files the tags and the
+    clustering provider on which all of a bin's files agree. Nothing is new to a reader of changes. When the
+    commit does not happen, the new files are deleted unless it cannot be told whether it happened.
+
+    Args:
+        latest: the newest version, of which this writer knows that it may rewrite files.
+        bins: at least one.
+        planned_version: the version that the bins were chosen from, for messages.
+        operation: what the commit says of itself.
+        executor: maps the rewriting of bins; threads of this process when None.
+        properties: provenance, idempotency key and limits of the commit.
+        progress: receives `data.writing` for each bin and the commit's events.
+        compression: the Parquet codec of the new files; the table's when None.
+
+    Raises:
+        ConcurrentDeleteDeleteError: a file is no longer live.
+        ConcurrentModificationError: another commit conflicts.
+        MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+    """
+    planned = {file.path: file.size_bytes for item in bins for file in item.files}
+    removed = still_live(latest, planned, planned_version=planned_version)
+    sources = LiveSources.of(removed, root_uri=latest.store.uri)
+    layout = layout_fields(latest, compression=compression)
+    results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
+    delete_unused(latest.store, [result for result in results if not result["rows"]])
+    adds = []
+    for result, item in zip(results, bins, strict=True):
+        if result["rows"]:
+            kept = sources.common(item.files)
+            adds.append(
+                added_file(
+                    result,
+                    item.partition_values,
+                    tags=kept.tags,
+                    clustering_provider=kept.clustering_provider,
+                )
+            )
+    rows = sum(result["rows"] for result in results)
+    progress.emit("stats.collected", files=len(adds), rows=rows)
+    transaction = Transaction.begin(
+        latest,
+        operation=operation.name,
+        surface=Surface.REWRITE,
+        operation_parameters=operation.parameters,
+        properties=properties,
+        observer=observer,
+        clock=clock,
+    )
+    transaction.preserve_rows(True)
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
+    sizes = [file.size_bytes for item in bins for file in item.files]
+    transaction.set_metrics(operation_metrics(sizes, adds, deletion_vectors=sources.num_deletion_vectors))
+    outcome = commit_with_events(transaction, progress)
+    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
+    return RewrittenBins(
+        committed=raise_for_result(outcome),
+        adds=tuple(adds),
+        rows=rows,
+        deletion_vectors=sources.num_deletion_vectors,
+        deleted_rows=sources.num_deleted_rows,
+    )
+
+
+def _rewrite(
+    latest: Snapshot,
+    bins: Sequence[CompactionBin],
+    layout: Mapping[str, Any],
+    sources: LiveSources,
+    executor: Executor,
+    progress: ProgressReporter,
+) -> list[JsonObject]:
+    store = latest.store
+    tasks = [
+        compaction_task(
+            layout,
+            files=sources.of_paths(item.files),
+            partition_values=item.partition_values,
+            threads=executor.cores_per_task(len(bins)),
+        )
+        for item in bins
+    ]
+    results: dict[int, JsonObject] = {}
+    progress.emit("data.writing", done=0, total=len(tasks), bytes=sum(item.size_bytes for item in bins))
+    try:
+        with lent_to_tasks(store):
+            for index, result in executor.map(rewrite_bin, tasks):
+                results[index] = result
+                progress.emit("data.writing", done=len(results), total=len(tasks))
+    except BaseException:
+        delete_unused(store, results.values())
+        raise
+    progress.emit("data.written", files=len(results))
+    return [results[index] for index in range(len(tasks))]
+
+
+def _within_memory(executor: Executor | None, tasks: int) -> Executor:
+    """The executor; threads of this process only as many as its memory can take."""
+    threads = InlineExecutor() if executor is None else executor
+    if type(threads) is not InlineExecutor:
+        return threads
+    return InlineExecutor(
+        workers_for(
+            tasks=tasks,
+            task_memory_bytes=TASK_MEMORY_BYTES,
+            memory_bytes=available_memory_bytes(),
+            cpus=threads.max_workers,
+        )
+    )
