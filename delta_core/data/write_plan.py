@@ -14,7 +14,7 @@ from typing import Any
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError
-from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import LONG, VARIANT, ArrayType, DataType, MapType, StructField, StructType
 from delta_core.table_features.feature import writer_features
@@ -148,6 +148,13 @@ class WritePlan:
         found: tuple[DefaultValue | IdentityColumn | GeneratedColumn, ...]
         found = (*self.defaults, *self.identity, *self.generated)
         return frozenset(item.column for item in found)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether files depend on the schema, the partition columns and the constraints alone."""
+        filled = self.defaults or self.identity or self.generated
+        mapped = self.mapping.mode is not ColumnMappingMode.NONE
+        return not (filled or mapped or self.materialise_partition_columns)
 
     @property
     def has_variants(self) -> bool:

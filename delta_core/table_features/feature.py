@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, NO_SURFACES, Surface
+from delta_core.table_features.surface import ALL_SURFACES, LOG_ONLY, NO_SURFACES, ROWS_WITHOUT_SPARK, Surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class TableFeature:
     @property
     def may_be_enabled(self) -> bool:
         """Whether a definition of ours may ask for it."""
-        return Surface.COMMIT in self.writable_by
+        return self.writable_by >= ROWS_WITHOUT_SPARK
 
 
 def _enabled(key: str) -> ActiveProbe:
@@ -139,7 +139,7 @@ _ALL = (
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
-        writable_by=LOG_ONLY,
+        writable_by=ROWS_WITHOUT_SPARK,
         active=_column_metadata("delta.generationExpression"),
     ),
     # The log's own names are physical, and are copied as they stand.
@@ -149,14 +149,14 @@ _ALL = (
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=ROWS_WITHOUT_SPARK,
         active=_column_mapping,
     ),
     # The high-water mark is part of the metadata, which is copied whole.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
-        writable_by=LOG_ONLY,
+        writable_by=ROWS_WITHOUT_SPARK,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
     TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
@@ -184,7 +184,9 @@ _ALL = (
         active=_enabled("delta.enableInCommitTimestamps-preview"),
     ),
     TableFeature(
-        name="allowColumnDefaults", writable_by=LOG_ONLY, active=_column_metadata("CURRENT_DEFAULT")
+        name="allowColumnDefaults",
+        writable_by=ROWS_WITHOUT_SPARK,
+        active=_column_metadata("CURRENT_DEFAULT"),
     ),
     # Tags, providers and the domain are copied.
     TableFeature(name="clustering", writable_by=LOG_ONLY, requires=_DOMAINS),
@@ -210,14 +212,14 @@ _ALL = (
         name="typeWidening",
         in_reader=True,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=ROWS_WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
-        writable_by=LOG_ONLY,
+        writable_by=ROWS_WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
     *(

@@ -57,7 +57,7 @@ class Surface(Enum):
     @property
     def opens_data_files(self) -> bool:
         """Whether rows of existing data files may be read on the way, as they are in the files."""
-        return self not in LOG_ONLY
+        return self not in _NO_PLAIN_READS
 
 
 ALL_SURFACES = frozenset(Surface)
@@ -69,6 +69,13 @@ NO_SURFACES: frozenset[Surface] = frozenset()
 LOG_ONLY = frozenset({Surface.CHECKPOINT, Surface.CLEANUP, Surface.VACUUM})
 """They move what the log says of files from one place to another, or delete what it no longer names. A
 feature that only says what rows are, or how new ones are made, asks nothing of them."""
+
+
+ROWS_WITHOUT_SPARK = LOG_ONLY | {Surface.COMMIT, Surface.ARROW_ROWS}
+"""A definition may ask for a feature that all of these write; the others refuse its tables by its name."""
+
+_NO_PLAIN_READS = ROWS_WITHOUT_SPARK
+"""Definitions and rows from Arrow read rows by a scan, or as a scan does."""
 
 
 def in_words(surfaces: Collection[Surface]) -> str:
