@@ -6,6 +6,10 @@ DuckDB's extension (delta-kernel) reads all of them; deltalake those without typ
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import Any
 import duckdb
 import duckdb_extension_delta
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, GroupCommit, write_deltalake
@@ -28,6 +33,7 @@ from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
+from tests.support.repository import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +281,72 @@ def test_types_widen_by_name_and_by_merging(tmp_path, duck) -> None:
     write_deltalake(path, pa.table({"a": [5], "b": [0.5]}), mode="overwrite", predicate="a > 4")
     write_deltalake(path, pa.table({"a": [6], "b": [1.5]}), mode="overwrite", predicate="a IN (1, 6)")
     assert [row["a"] for row in same_in(duck, path)] == [5, 6]
+
+
+# ------------------------------------------------------------ delta-spark
+
+
+def everything(path: Path) -> None:
+    """One table with all of it, in the order in which a table would grow into it."""
+    number = define_identity(StructField(name="n", data_type=LONG), start=5, step=5)
+    doubled = define_generated(StructField(name="twice", data_type=LONG), "a * 2")
+    fields = (
+        number,
+        StructField(name="a", data_type=LONG),
+        doubled,
+        StructField(name="p", data_type=INTEGER),
+    )
+    configuration = {"delta.columnMapping.mode": "id", "delta.enableTypeWidening": "true"}
+    DeltaTable.create(path, StructType(fields), partition_by=["p"], configuration=configuration)
+    rows = pa.table({"a": [1, 2, 3], "p": pa.array([1, 1, None], pa.int32())})
+    write_deltalake(path, rows, mode="append")
+    alter = DeltaTable(path).alter
+    alter.add_columns(StructField(name="with space", data_type=STRING))
+    alter.set_default("with space", "'x'")
+    alter.change_type("p", LONG)
+    alter.rename_column("p", "part of it")
+    rows = rows.rename_columns(["a", "part of it"])
+    write_deltalake(path, rows, mode="append")
+    with GroupCommit(path) as group:
+        group.append(rows).result()
+    write_deltalake(path, rows.slice(0, 1), mode="overwrite", predicate="a = 1")
+
+
+@pytest.mark.extra
+@pytest.mark.spark
+def test_delta_spark_reads_the_same_rows(tmp_path: Path) -> None:
+    tables = [tmp_path / "all", tmp_path / "grown"]
+    everything(tables[0])
+    write_deltalake(tables[1], pa.table({"a": pa.array([1], pa.int16()), "b": ["x"]}))
+    alter = DeltaTable(tables[1]).alter
+    alter.set_properties({"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"})
+    alter.rename_column("b", "c d")
+    alter.change_type("a", LONG)
+    write_deltalake(tables[1], pa.table({"a": [2**40], "c d": ["y"]}), mode="append")
+    requests = [{"uri": str(path), "version": DeltaTable(path).version()} for path in tables]
+    (tmp_path / "requests.json").write_text(json.dumps(requests))
+    command = [sys.executable, "-m", "tests.support.delta_spark_reader"]
+    answer = subprocess.run(
+        [*command, str(tmp_path / "requests.json"), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+    )
+    assert answer.returncode == 0, answer.stderr[-4000:]
+    for index, path in enumerate(tables):
+        theirs = pq.read_table(tmp_path / f"{index}.parquet").to_pylist()
+        assert sorted(theirs, key=repr) == rows_of(path)
+        assert theirs
+
+
+def test_all_of_it_in_one_table(tmp_path, duck) -> None:
+    everything(tmp_path / "t")
+    rows = rows_of(tmp_path / "t")
+    # DuckDB's extension gives null for partition columns of numbers where columns are mapped.
+    seen = duck.execute('SELECT n, a, twice, "with space" FROM delta_scan(?)', [str(tmp_path / "t")])
+    unpartitioned = [{k: v for k, v in row.items() if k != "part of it"} for row in rows]
+    assert sorted(seen.to_arrow_table().to_pylist(), key=repr) == sorted(unpartitioned, key=repr)
+    assert {row["n"] for row in rows} == {*range(10, 20, 5), 25, 30, 40, 45, 50}
+    assert all(row["twice"] == 2 * row["a"] for row in rows)
