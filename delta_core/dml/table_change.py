@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
+from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
@@ -37,7 +38,7 @@ from delta_core.table_features.enablement import (
     refuse_unsupported_definition,
 )
 from delta_core.table_features.generation import validate_generated
-from delta_core.table_features.identity import IdentityColumn, validate_identity, with_high_water_marks
+from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.upgrade import supported_features
@@ -106,8 +107,7 @@ class TableChange:
         """The change with identity columns that have got further, as `WrittenRows.high_water_marks` says."""
         if not marks:
             return self
-        reached = [IdentityColumn(name=name, high_water_mark=mark) for name, mark in marks.items()]
-        schema = with_high_water_marks(self.schema, reached)
+        schema = with_high_water_marks(self.schema, marks)
         metadata = replace(self.metadata, schema_string=schema_to_json(schema))
         others = tuple(action for action in self.actions if not isinstance(action, Metadata))
         return replace(self, schema=schema, metadata=metadata, actions=(*others, metadata))
