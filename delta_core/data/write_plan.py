@@ -7,61 +7,29 @@ protocol has the feature (PROTOCOL.md, "Default Columns", "Identity Columns", "G
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.errors import InvalidTableError
-from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
+from delta_core.errors import InvalidTableError, SchemaError
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode
 from delta_core.schema.json import schema_from_json, schema_to_json
-from delta_core.schema.types import LONG, VARIANT, ArrayType, DataType, MapType, StructField, StructType
+from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructType
+from delta_core.table_features.defaults import ColumnDefault, column_defaults
 from delta_core.table_features.feature import writer_features
+from delta_core.table_features.generation import GenerationExpression, generation_expressions
+from delta_core.table_features.identity import IdentityColumn, identity_columns, validate_identity
 from delta_core.table_features.row_tracking import RowTracking
 from delta_core.table_features.table_properties import TableProperties, parse_bool
 
-DEFAULT_KEY = "CURRENT_DEFAULT"
-GENERATION_KEY = "delta.generationExpression"
-IDENTITY_PREFIX = "delta.identity."
+T = TypeVar("T")
+
 _MATERIALISING_FEATURE = "materializePartitionColumns"
 _ICEBERG = {
     "icebergCompatV1": "delta.enableIcebergCompatV1",
     "icebergCompatV2": "delta.enableIcebergCompatV2",
 }
-_HIGHEST_LONG = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultValue:
-    """A column's default: SQL text without columns, evaluated once for a statement."""
-
-    column: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratedColumn:
-    """A column whose value is that of an expression over others, as SQL text."""
-
-    column: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityColumn:
-    """A column of unique numbers, `start + k * step`.
-
-    Attributes:
-        high_water_mark: the last value generated, None before the first.
-        allow_explicit_insert: whether callers may give values of their own.
-    """
-
-    column: str
-    start: int
-    step: int
-    high_water_mark: int | None
-    allow_explicit_insert: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +54,9 @@ class WritePlan:
     mapping: ColumnMapping = UNMAPPED
     materialise_partition_columns: bool = False
     row_tracking: RowTracking | None = None
-    defaults: tuple[DefaultValue, ...] = ()
+    defaults: tuple[ColumnDefault, ...] = ()
     identity: tuple[IdentityColumn, ...] = ()
-    generated: tuple[GeneratedColumn, ...] = ()
+    generated: tuple[GenerationExpression, ...] = ()
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata) -> WritePlan:
@@ -145,9 +113,15 @@ class WritePlan:
     @property
     def filled_columns(self) -> frozenset[str]:
         """The columns that may be missing from a caller's rows though they must not be null."""
-        found: tuple[DefaultValue | IdentityColumn | GeneratedColumn, ...]
-        found = (*self.defaults, *self.identity, *self.generated)
-        return frozenset(item.column for item in found)
+        filled = (self.defaults, self.identity, self.generated)
+        return frozenset(item.name for group in filled for item in group)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether files depend on the schema, the partition columns and the constraints alone."""
+        filled = self.defaults or self.identity or self.generated
+        mapped = self.mapping.mode is not ColumnMappingMode.NONE
+        return not (filled or mapped or self.materialise_partition_columns)
 
     @property
     def has_variants(self) -> bool:
@@ -183,9 +157,9 @@ def _derived(
         mapping=ColumnMapping.of(configuration) if "columnMapping" in listed else UNMAPPED,
         materialise_partition_columns=_materialises(configuration, listed),
         row_tracking=_row_tracking(configuration, listed),
-        defaults=_defaults(schema) if "allowColumnDefaults" in listed else (),
-        identity=_identity(schema) if "identityColumns" in listed else (),
-        generated=_generated(schema) if "generatedColumns" in listed else (),
+        defaults=_read(column_defaults, schema) if "allowColumnDefaults" in listed else (),
+        identity=_read(_identity, schema) if "identityColumns" in listed else (),
+        generated=_read(generation_expressions, schema) if "generatedColumns" in listed else (),
     )
 
 
@@ -213,72 +187,21 @@ def _is_on(configuration: Mapping[str, str], key: str) -> bool:
         return False
 
 
-def _defaults(schema: StructType) -> tuple[DefaultValue, ...]:
-    return tuple(
-        DefaultValue(column=field.name, text=_text(field, DEFAULT_KEY))
-        for field in schema
-        if DEFAULT_KEY in field.metadata
-    )
-
-
-def _generated(schema: StructType) -> tuple[GeneratedColumn, ...]:
-    found = []
-    for field in schema:
-        if GENERATION_KEY not in field.metadata:
-            continue
-        if field.data_type == VARIANT:
-            raise _broken(field, GENERATION_KEY, "No expression gives a variant")
-        found.append(GeneratedColumn(column=field.name, text=_text(field, GENERATION_KEY)))
-    return tuple(found)
-
-
 def _identity(schema: StructType) -> tuple[IdentityColumn, ...]:
-    found = []
-    for field in schema:
-        values = {
-            key.removeprefix(IDENTITY_PREFIX): value
-            for key, value in field.metadata.items()
-            if key.startswith(IDENTITY_PREFIX)
-        }
-        if not {"start", "step"} & values.keys():
-            continue
-        if field.data_type != LONG:
-            raise _broken(field, IDENTITY_PREFIX, f"The column has type {field.data_type}, not long")
-        start, step = (_long(field, key, values.get(key)) for key in ("start", "step"))
-        if step == 0:
-            raise _broken(field, f"{IDENTITY_PREFIX}step", "The step is 0")
-        mark = values.get("highWaterMark")
-        explicit = values.get("allowExplicitInsert", False)
-        found.append(
-            IdentityColumn(
-                column=field.name,
-                start=start,
-                step=step,
-                high_water_mark=None if mark is None else _long(field, "highWaterMark", mark),
-                allow_explicit_insert=explicit is True or str(explicit).lower() == "true",
-            )
-        )
-    return tuple(found)
+    validate_identity(schema)
+    return identity_columns(schema)
 
 
-def _text(field: StructField, key: str) -> str:
-    value = field.metadata[key]
-    if not isinstance(value, str):
-        raise _broken(field, key, f"It is {value!r}, not a text")
-    return value
-
-
-def _long(field: StructField, key: str, value: object) -> int:
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = int(value)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not -_HIGHEST_LONG - 1 <= value <= _HIGHEST_LONG
-    ):
-        raise _broken(field, IDENTITY_PREFIX + key, f"It is {value!r}, not a whole number of 64 bits")
-    return value
+def _read(parse: Callable[[StructType], tuple[T, ...]], schema: StructType) -> tuple[T, ...]:
+    """What a parser finds in the metadata of columns; a table whose metadata is wrong is not written."""
+    try:
+        return parse(schema)
+    except SchemaError as error:
+        raise InvalidTableError(
+            f"{error.problem}: the table cannot be written",
+            cause=error.cause,
+            fix="Restore a version of the table whose schema is valid",
+        ) from error
 
 
 def has_variant(data_type: DataType) -> bool:
@@ -291,11 +214,3 @@ def has_variant(data_type: DataType) -> bool:
         case MapType():
             return has_variant(data_type.key_type) or has_variant(data_type.value_type)
     return data_type == VARIANT
-
-
-def _broken(field: StructField, key: str, cause: str) -> InvalidTableError:
-    return InvalidTableError(
-        f"The column {field.name} cannot be written: its metadata {key} is not valid",
-        cause=cause,
-        fix="Restore a version of the table whose schema is valid",
-    )

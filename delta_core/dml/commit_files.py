@@ -19,11 +19,18 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.replace_where import ReplacementPlan, plan_replacement
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, DeltaError, SchemaMismatchError, TableExistsError
+from delta_core.errors import (
+    ConfigurationError,
+    DeltaError,
+    MetadataChangedError,
+    SchemaMismatchError,
+    TableExistsError,
+)
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
+from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -80,6 +87,7 @@ def commit_new_files(
     clock: Clock = SYSTEM_CLOCK,
     known_at_ms: int | None = None,
     owned: OwnedFiles | None = None,
+    change: TableChange | None = None,
 ) -> Committed:
     """Make written files part of the table, or fail and delete them.
 
@@ -111,6 +119,8 @@ def commit_new_files(
             the creation of a table is looked at again.
         owned: what the caller has written for this commit; all of `adds` when None. It must be given where
             `adds` names a file that is part of the table already.
+        change: what becomes of the definition of `snapshot`, if the files were written for it: its random
+            physical names and its high-water marks are theirs. Planned here when None.
 
     Returns:
         The commit; an `AlreadyApplied` when the idempotency key was in the table before.
@@ -131,11 +141,15 @@ def commit_new_files(
         overwrite_schema=overwrite_schema,
     )
     owned = OwnedFiles(store=store).with_data(adds) if owned is None else owned
+    written_for = change
     while True:
         try:
-            change = plan_table_change(
-                snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
-            )
+            if change is None:
+                change = plan_table_change(
+                    snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
+                )
+            if written_for is not None and written_for is not change:
+                _check_same_files(written_for, change)
             _check_layout(adds, change)
             resolved = resolve_predicate(predicate, change.schema)
             plan = None
@@ -169,7 +183,7 @@ def commit_new_files(
         result = commit_and_checkpoint(transaction)
         if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
             # Another writer created the table first; the same files may well fit it.
-            snapshot = Snapshot.load(store, clock=clock)
+            snapshot, change = Snapshot.load(store, clock=clock), None
             known_at_ms = None
             continue
         if isinstance(result, Committed):
@@ -294,8 +308,25 @@ def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overw
         )
 
 
+def _check_same_files(written_for: TableChange, change: TableChange) -> None:
+    """Check that files written for a table of one definition are files of another's.
+
+    Plain tables hold their rows alike, whoever created them; what else a definition asks of rows they have
+    only where it asked for it when they were written.
+    """
+    if written_for.plan.is_plain and change.plan.is_plain:
+        return
+    raise MetadataChangedError(
+        "Another writer created the table at the same time, with a definition of its own.",
+        cause="The rows were written for a table whose columns are mapped or filled in another way.",
+        fix="Run the write again.",
+    )
+
+
 def _check_layout(adds: Sequence[AddFile], change: TableChange) -> None:
-    expected = set(change.partition_columns)
+    mapping = ColumnMapping.of(change.configuration)
+    fields = (change.schema.find(name) for name in change.partition_columns)
+    expected = {mapping.physical_name(field) for field in fields if field is not None}
     misplaced = next((add for add in adds if set(add.partition_values) != expected), None)
     if misplaced is not None:
         raise SchemaMismatchError(

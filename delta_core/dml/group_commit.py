@@ -23,8 +23,10 @@ import pyarrow as pa
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
-from delta_core.data.parquet_writer import write_data_files
-from delta_core.dml.input_data import ArrowData, as_rows, checked_rows
+from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
+from delta_core.data.row_pipeline import RowPipeline
+from delta_core.data.write_plan import WritePlan
+from delta_core.dml.input_data import ArrowData, as_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
@@ -216,14 +218,17 @@ class GroupCommit:
         if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
         for _ in range(MAX_REGROUPINGS):
-            group, rows = self._checked(group)
+            # Anew for each attempt: another writer may have got further with an identity column.
+            plan = WritePlan.of(self._snapshot.protocol, self._snapshot.metadata)
+            pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
+            group, rows = self._checked(group, pipeline)
             if rows is None:
                 return
-            group, adds = self._written(group, rows)
+            group, adds = self._written(group, rows, plan)
             if not group:
                 return
             try:
-                transaction = self._staged(group, adds).prepare()
+                transaction = self._staged(group, adds, pipeline.high_water_marks).prepare()
             except DeltaError as error:
                 self._owned(adds).discard(Rejected(error=error))
                 raise
@@ -278,7 +283,9 @@ class GroupCommit:
         self._snapshot = self._snapshot.refresh()
         self._known_at_ms = self._snapshot.known_at_ms
 
-    def _checked(self, group: Sequence[_Append]) -> tuple[list[_Append], pa.Table | None]:
+    def _checked(
+        self, group: Sequence[_Append], pipeline: RowPipeline
+    ) -> tuple[list[_Append], pa.Table | None]:
         """The appends that are still to be made, and all their rows; the others are told."""
         waiting = []
         for append in group:
@@ -294,36 +301,32 @@ class GroupCommit:
             )
         if len({append.rows.schema for append in waiting}) == 1:
             try:
-                return waiting, self._fitted(pa.concat_tables([append.rows for append in waiting]))
+                return waiting, self._fitted(pa.concat_tables([append.rows for append in waiting]), pipeline)
             except DeltaError:
                 pass  # One of them does not fit; which one, is found out below.
         kept, tables = [], []
         for append in waiting:
             try:
-                tables.append(self._fitted(append.rows))
+                tables.append(self._fitted(append.rows, pipeline))
             except Exception as error:
                 _tell(append, error)
             else:
                 kept.append(append)
         return kept, pa.concat_tables(tables) if tables else None
 
-    def _fitted(self, rows: pa.Table) -> pa.Table:
-        change = plan_table_change(
+    def _fitted(self, rows: pa.Table, pipeline: RowPipeline) -> pa.Table:
+        plan_table_change(
             self._snapshot,
             data_schema=from_arrow(rows.schema),
             definition=TableDefinition(),
             now_ms=self._clock.now_ms(),
             may_merge=False,
         )
-        return checked_rows(
-            rows,
-            schema=change.schema,
-            partition_columns=change.partition_columns,
-            configuration=change.configuration,
-            predicate=None,
-        )
+        return pipeline.new_rows(rows)
 
-    def _written(self, group: Sequence[_Append], rows: pa.Table) -> tuple[list[_Append], list[AddFile]]:
+    def _written(
+        self, group: Sequence[_Append], rows: pa.Table, plan: WritePlan
+    ) -> tuple[list[_Append], list[AddFile]]:
         """The appends whose rows could be written, and their files; the others are told why not.
 
         Rows that no file can hold, such as a text that is not UTF-8, are found by halving. A failure of the
@@ -335,7 +338,7 @@ class GroupCommit:
         while parts:
             appends, table = parts.pop()
             try:
-                adds += self._write(table)
+                adds += self._write(table, plan)
             except StorageError as error:
                 self._owned(adds).discard(Rejected(error=error))
                 raise
@@ -351,23 +354,16 @@ class GroupCommit:
                 kept += appends
         return kept, adds
 
-    def _write(self, rows: pa.Table) -> list[AddFile]:
-        snapshot = self._snapshot
-        return write_data_files(
-            self._store,
-            rows,
-            schema=snapshot.schema,
-            partition_columns=tuple(snapshot.partition_columns),
-            properties=snapshot.properties,
-            target_file_size_bytes=snapshot.properties.target_file_size_bytes,
-            compression=choose_compression(self._compression, snapshot.properties),
-            clock=self._clock,
-        )
+    def _write(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
+        options = FileOptions(compression=choose_compression(self._compression, plan.properties))
+        return write_rows_to_files(self._store, rows, plan=plan, options=options, clock=self._clock)
 
     def _owned(self, adds: Sequence[AddFile]) -> OwnedFiles:
         return OwnedFiles(store=self._store).with_data(adds)
 
-    def _staged(self, group: Sequence[_Append], adds: Sequence[AddFile]) -> Transaction:
+    def _staged(
+        self, group: Sequence[_Append], adds: Sequence[AddFile], marks: Mapping[str, int]
+    ) -> Transaction:
         transaction = Transaction.begin(
             self._snapshot,
             operation="WRITE",
@@ -381,6 +377,13 @@ class GroupCommit:
             clock=self._clock,
             known_at_ms=self._known_at_ms,
         )
+        change = plan_table_change(
+            self._snapshot,
+            data_schema=self._snapshot.schema,
+            definition=TableDefinition(),
+            now_ms=self._clock.now_ms(),
+        )
+        transaction.add(*change.with_marks(marks).actions)
         now_ms = self._clock.now_ms()
         keys = [append.txn for append in group if append.txn is not None]
         transaction.add(*(replace(key, last_updated_ms=key.last_updated_ms or now_ms) for key in keys), *adds)

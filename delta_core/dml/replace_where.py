@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import AddFile
-from delta_core.data.parquet_reader import read_file
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.parquet_reader import FileReader
+from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
+from delta_core.data.write_plan import WritePlan
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.evaluate import evaluate
@@ -60,7 +61,13 @@ def plan_replacement(
     candidates = Scan(snapshot, predicate=predicate).files()
     on_partitions, on_rows = split_by_partition_columns(predicate, snapshot.partition_columns)
     if on_rows == TRUE:
-        mask = partition_mask(candidates, on_partitions, snapshot.schema, snapshot.partition_columns)
+        mask = partition_mask(
+            candidates,
+            on_partitions,
+            snapshot.schema,
+            snapshot.partition_columns,
+            mapping=snapshot.column_mapping,
+        )
         return ReplacementPlan(
             removed=candidates.filter(pa.array(mask, type=pa.bool_())),
             rewritten=(),
@@ -87,13 +94,14 @@ def plan_replacement(
 
 
 def _rows(snapshot: Snapshot, add: AddFile, *, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    return read_file(
-        snapshot.store,
-        resolve_data_path(add.path, root_uri=snapshot.store.uri),
+    reader = FileReader(
         schema=snapshot.schema,
         columns=columns,
-        partition_values=add.partition_values,
         partition_columns=snapshot.partition_columns,
+        mapping=snapshot.column_mapping,
+    )
+    return reader.read(
+        snapshot.store, resolve_data_path(add.path, root_uri=snapshot.store.uri), add.partition_values
     )
 
 
@@ -117,11 +125,9 @@ def _rewrite_rest(
             matches = pc.fill_null(evaluate(predicate, batch), False)
             yield batch.filter(pc.invert(matches))
 
-    return write_data_files(
+    return write_rows_to_files(
         snapshot.store,
         pa.RecordBatchReader.from_batches(to_arrow(snapshot.schema), staying()),
-        schema=snapshot.schema,
-        partition_columns=snapshot.partition_columns,
-        properties=snapshot.properties,
-        target_file_size_bytes=target_file_size_bytes,
+        plan=WritePlan.of(snapshot.protocol, snapshot.metadata),
+        options=FileOptions(target_file_size_bytes=target_file_size_bytes),
     )

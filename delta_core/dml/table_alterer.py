@@ -11,7 +11,8 @@ from delta_core.dml.definition import features as of_features
 from delta_core.dml.definition import properties as of_properties
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
-from delta_core.schema.types import StructField
+from delta_core.schema.column_changes import Position
+from delta_core.schema.types import DataType, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
@@ -30,18 +31,115 @@ class TableAlterer:
         self,
         columns: Sequence[StructField] | StructField,
         *,
+        parent: str | Sequence[str] = (),
+        position: Position | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Add nullable columns at the end of the schema."""
+        """Add nullable columns: at the end, or `First()` or `After(column)`; into the struct `parent`."""
         added = [columns] if isinstance(columns, StructField) else columns
-        return self._adopt(of_columns.add_columns(self._current(), added, properties=commit_properties))
+        return self._adopt(
+            of_columns.add_columns(
+                self._current(),
+                added,
+                parent=_path(parent),
+                position=position,
+                properties=commit_properties,
+            )
+        )
+
+    def rename_column(
+        self,
+        column: str | Sequence[str],
+        name: str,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Call a column otherwise; needs column mapping. A nested column is given by its path."""
+        return self._adopt(
+            of_columns.rename_column(self._current(), _path(column), name, properties=commit_properties)
+        )
+
+    def drop_columns(
+        self,
+        columns: Sequence[str | Sequence[str]] | str,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Drop columns, a name or path each; needs column mapping."""
+        paths = [_path(column) for column in ([columns] if isinstance(columns, str) else columns)]
+        return self._adopt(of_columns.drop_columns(self._current(), paths, properties=commit_properties))
+
+    def move_column(
+        self,
+        column: str | Sequence[str],
+        position: Position,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Move a column within its struct: `First()`, or `After(column)`."""
+        return self._adopt(
+            of_columns.move_column(self._current(), _path(column), position, properties=commit_properties)
+        )
+
+    def set_comment(
+        self,
+        column: str | Sequence[str],
+        comment: str | None,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Comment a column; None takes its comment away."""
+        return self._adopt(
+            of_columns.set_comment(self._current(), _path(column), comment, properties=commit_properties)
+        )
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let a column hold nulls; a nested one is given by its path."""
-        path = [column] if isinstance(column, str) else column
-        return self._adopt(of_columns.drop_not_null(self._current(), path, properties=commit_properties))
+        return self._adopt(
+            of_columns.drop_not_null(self._current(), _path(column), properties=commit_properties)
+        )
+
+    def set_not_null(
+        self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
+        """Let a column hold no nulls; the rows that exist are checked first."""
+        return self._adopt(
+            of_columns.set_not_null(self._current(), _path(column), properties=commit_properties)
+        )
+
+    def change_type(
+        self,
+        column: str | Sequence[str],
+        data_type: DataType,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Widen a column's type, where `delta.enableTypeWidening` is true."""
+        return self._adopt(
+            of_columns.change_type(self._current(), _path(column), data_type, properties=commit_properties)
+        )
+
+    def set_default(
+        self,
+        column: str | Sequence[str],
+        default: str,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Give a column a default, as SQL text, for rows that come later without the column."""
+        return self._adopt(
+            of_columns.set_default(self._current(), _path(column), default, properties=commit_properties)
+        )
+
+    def drop_default(
+        self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
+        """Take a column's default away."""
+        return self._adopt(
+            of_columns.drop_default(self._current(), _path(column), properties=commit_properties)
+        )
 
     def set_properties(
         self,
@@ -139,3 +237,7 @@ class TableAlterer:
         if committed.snapshot is not None:
             self._table.adopt(committed.snapshot)
         return committed
+
+
+def _path(column: str | Sequence[str]) -> tuple[str, ...]:
+    return (column,) if isinstance(column, str) else tuple(column)

@@ -11,22 +11,37 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
+from delta_core.data.steps.identity import with_high_water_marks
+from delta_core.data.write_plan import WritePlan
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
+from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
+from delta_core.schema.column_types import merge_columns
+from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.enforcement import schema_problems
-from delta_core.schema.evolution import merge_schemas, require_writable_void, validate_schema
+from delta_core.schema.evolution import merge_schemas, require_writable_void
+from delta_core.schema.field_metadata import with_metadata
 from delta_core.schema.json import schema_to_json
-from delta_core.schema.types import StructType
+from delta_core.schema.mapping_assignment import MAPPING_KEYS, assign_new, assign_overwritten
+from delta_core.schema.mapping_check import check_mapping
+from delta_core.schema.mapping_modes import parse_mode
+from delta_core.schema.table_columns import TableColumns
+from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.column_dependencies import column_uses
+from delta_core.table_features.defaults import validate_defaults
 from delta_core.table_features.enablement import (
     ProtocolRequest,
     evolved_protocol,
     protocol_for,
     refuse_unsupported_definition,
 )
+from delta_core.table_features.generation import validate_generated
+from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.upgrade import supported_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +68,49 @@ class TableDefinition:
 class TableChange:
     """The table as the write will leave it.
 
+    New columns of a mapped table get physical names at random, so whoever writes files for a change commits
+    that same change.
+
     Attributes:
         schema: what the written data must conform to.
+        protocol, metadata: of the table afterwards.
         actions: the `protocol` and `metaData` actions that the commit must carry; empty when neither
             changes.
     """
 
     schema: StructType
-    partition_columns: tuple[str, ...]
-    configuration: Mapping[str, str]
+    protocol: Protocol
+    metadata: Metadata
     actions: tuple[Action, ...]
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, as the schema spells them."""
+        return self.metadata.partition_columns
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.configuration
 
     @property
     def properties(self) -> TableProperties:
         """The table's typed properties."""
         return TableProperties.of(self.configuration)
+
+    @property
+    def plan(self) -> WritePlan:
+        """What rows go through. Raises as `WritePlan.of`."""
+        return WritePlan.of(self.protocol, self.metadata)
+
+    def with_marks(self, marks: Mapping[str, int]) -> TableChange:
+        """The change with identity columns that have got further, as `WrittenRows.high_water_marks` says."""
+        if not marks:
+            return self
+        schema = with_high_water_marks(self.schema, marks)
+        metadata = replace(self.metadata, schema_string=schema_to_json(schema))
+        others = tuple(action for action in self.actions if not isinstance(action, Metadata))
+        return replace(self, schema=schema, metadata=metadata, actions=(*others, metadata))
 
 
 def plan_table_change(
@@ -104,17 +147,18 @@ def plan_table_change(
     if definition.overwrite_schema:
         return _replacement(snapshot, data_schema, definition)
     _check_partitioning(snapshot, definition)
-    schema = snapshot.schema
+    columns = _columns_of(snapshot)
     if definition.merge_schema:
-        schema = merge_schemas(schema, data_schema)
-    problems = schema_problems(schema, to_arrow(data_schema))
+        columns = _merged(snapshot, columns, data_schema)
+    schema = columns.schema
+    problems = schema_problems(_with_filled_nullable(snapshot, schema), to_arrow(data_schema))
     if problems:
         raise SchemaMismatchError(
             "The data does not fit the table's schema: " + "; ".join(problems) + ".",
             cause=f"The table has the columns {', '.join(f'{f.name} {f.data_type}' for f in schema)}.",
             fix=_mending(schema, data_schema, may_merge=may_merge),
         )
-    return _changed(snapshot, schema, tuple(snapshot.partition_columns))
+    return _changed(snapshot, columns)
 
 
 def _mending(schema: StructType, data_schema: StructType, *, may_merge: bool) -> str:
@@ -141,25 +185,30 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     partition_columns = canonical_partition_columns(data_schema, definition.partition_by or ())
     request = ProtocolRequest.of(definition.configuration or {})
     configuration = dict(request.properties)
-    _check_new(data_schema, partition_columns)
+    mode = parse_mode(configuration.get(MODE_KEY, "none"))
     refuse_internal_properties(configuration)
+    columns = TableColumns(
+        schema=data_schema, partition_columns=partition_columns, configuration=configuration
+    )
+    _check_new(columns)
     TableProperties.of(configuration).validate()
+    refuse_unsupported_definition(data_schema, configuration, request=request)
+    refuse_unknown_properties(configuration)
+    _check_filled(columns)
+    if mode is not ColumnMappingMode.NONE:
+        columns = assign_new(columns, mode)
     metadata = Metadata(
         id=str(uuid4()),
-        schema_string=schema_to_json(data_schema),
+        schema_string=schema_to_json(columns.schema),
         partition_columns=partition_columns,
-        configuration=configuration,
+        configuration=dict(columns.configuration),
         name=definition.name,
         description=definition.description,
         created_time_ms=now_ms,
     )
-    refuse_unsupported_definition(data_schema, configuration, request=request)
-    refuse_unknown_properties(configuration)
+    protocol = protocol_for(columns.schema, columns.configuration, request=request)
     return TableChange(
-        schema=data_schema,
-        partition_columns=partition_columns,
-        configuration=configuration,
-        actions=(protocol_for(data_schema, configuration, request=request), metadata),
+        schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
 
 
@@ -167,35 +216,90 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
     wanted = definition.partition_by
     if wanted is None:
         wanted = [name for name in snapshot.partition_columns if data_schema.find(name) is not None]
-    partition_columns = canonical_partition_columns(data_schema, wanted)
-    _check_new(data_schema, partition_columns)
-    return _changed(snapshot, data_schema, partition_columns)
+    before = _columns_of(snapshot)
+    columns = TableColumns(
+        schema=_continued(snapshot.schema, data_schema),
+        partition_columns=canonical_partition_columns(data_schema, wanted),
+        configuration=before.configuration,
+    )
+    _check_new(columns)
+    _check_filled(columns)
+    return _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
 
 
-def _changed(snapshot: Snapshot, schema: StructType, partition_columns: tuple[str, ...]) -> TableChange:
-    metadata = snapshot.metadata
-    actions: list[Action] = []
-    if schema != snapshot.schema or partition_columns != tuple(snapshot.partition_columns):
-        _check_new(schema, partition_columns)
-        actions.append(
-            replace(metadata, schema_string=schema_to_json(schema), partition_columns=partition_columns)
-        )
-        protocol: Protocol = evolved_protocol(
-            snapshot.protocol, metadata.configuration, before=snapshot.schema, after=schema
-        )
-        if protocol != snapshot.protocol:
-            actions.insert(0, protocol)
-    return TableChange(
-        schema=schema,
-        partition_columns=partition_columns,
-        configuration=metadata.configuration,
-        actions=tuple(actions),
+def _continued(before: StructType, after: StructType) -> StructType:
+    """The new schema, where a column of the same name and type has the metadata that it had.
+
+    An identity column keeps counting where it was, and a default stays; so do comments.
+    """
+
+    def kept(field: StructField) -> StructField:
+        known = before.find(field.name)
+        if known is None or known.data_type != field.data_type:
+            return field
+        entries = {key: value for key, value in known.metadata.items() if key not in MAPPING_KEYS}
+        return with_metadata(field, {**entries, **field.metadata})
+
+    return StructType(tuple(kept(field) for field in after))
+
+
+def _columns_of(snapshot: Snapshot) -> TableColumns:
+    return TableColumns(
+        schema=snapshot.schema,
+        partition_columns=tuple(snapshot.partition_columns),
+        configuration=snapshot.metadata.configuration,
     )
 
 
-def _check_new(schema: StructType, partition_columns: Sequence[str]) -> None:
-    validate_schema(schema, partition_columns)
-    require_writable_void(schema)
+def _merged(snapshot: Snapshot, columns: TableColumns, data_schema: StructType) -> TableColumns:
+    iceberg = any(name.startswith("icebergCompat") for name in supported_features(snapshot.protocol))
+    return merge_columns(columns, data_schema, uses=_uses(columns), iceberg=iceberg)
+
+
+def _uses(columns: TableColumns) -> tuple[ColumnUse, ...]:
+    """What names columns. Merging drops and renames none, so that clustering does not matter."""
+    return column_uses(columns.schema, columns.configuration)
+
+
+def _with_filled_nullable(snapshot: Snapshot, schema: StructType) -> StructType:
+    """The schema, where columns that the table fills by itself may be missing from data."""
+    filled = WritePlan.of(snapshot.protocol, snapshot.metadata).filled_columns
+    if not filled:
+        return schema
+    return StructType(tuple(replace(f, nullable=True) if f.name in filled else f for f in schema))
+
+
+def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
+    before, metadata, protocol = _columns_of(snapshot), snapshot.metadata, snapshot.protocol
+    actions: list[Action] = []
+    if columns != before:
+        _check_new(columns)
+        check_mapping(columns)
+        metadata = replace(
+            metadata,
+            schema_string=schema_to_json(columns.schema),
+            partition_columns=columns.partition_columns,
+            configuration=dict(columns.configuration),
+        )
+        actions.append(metadata)
+        protocol = evolved_protocol(
+            snapshot.protocol, metadata.configuration, before=snapshot.schema, after=columns.schema
+        )
+        if protocol != snapshot.protocol:
+            actions.insert(0, protocol)
+    return TableChange(schema=columns.schema, protocol=protocol, metadata=metadata, actions=tuple(actions))
+
+
+def _check_filled(columns: TableColumns) -> None:
+    """The rules for columns that the table fills by itself, of a table that is created."""
+    validate_defaults(columns.schema)
+    validate_identity(columns.schema, columns.partition_columns)
+    validate_generated(columns.schema)
+
+
+def _check_new(columns: TableColumns) -> None:
+    columns.validated()
+    require_writable_void(columns.schema)
 
 
 def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None:

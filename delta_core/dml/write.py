@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from delta_core.actions import AddFile
+import pyarrow as pa
+
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.compression import Compression, choose_compression
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.compression import Compression
+from delta_core.data.parquet_writer import FileOptions
+from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
-from delta_core.dml.input_data import ArrowData, Rows, as_rows, checked_rows
-from delta_core.dml.table_change import TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, TableExistsError, TableNotFoundError
+from delta_core.dml.input_data import ArrowData, Rows, as_rows
+from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError, TableNotFoundError
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_features.identity import differ_in_marks_alone
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
@@ -152,40 +155,23 @@ def write_deltalake(
         merge_schema=schema_mode == "merge",
         overwrite_schema=schema_mode == "overwrite",
     )
-    data_schema = from_arrow(rows.schema)
-    adds = _write_files(
-        store,
-        snapshot,
-        rows,
+    write = _Write(
+        store=store,
+        rows=rows,
+        mode=mode,
         definition=definition,
         predicate=predicate,
-        target_file_size=target_file_size,
-        max_rows_per_file=max_rows_per_file,
-        compression=compression,
+        options=FileOptions(
+            target_file_size_bytes=target_file_size,
+            max_rows_per_file=max_rows_per_file,
+            compression=compression,
+        ),
+        properties=properties,
+        observer=observer,
         clock=clock,
     )
     try:
-        committed = commit_new_files(
-            snapshot,
-            store,
-            surface=Surface.ARROW_ROWS,
-            mode=_commit_mode(mode, predicate),
-            adds=adds,
-            schema=data_schema,
-            predicate=predicate,
-            merge_schema=definition.merge_schema,
-            overwrite_schema=definition.overwrite_schema,
-            partition_by=definition.partition_by,
-            configuration=configuration,
-            name=name,
-            description=description,
-            must_create=mode in ("error", "ignore"),
-            properties=properties,
-            target_file_size_bytes=target_file_size,
-            observer=observer,
-            clock=clock,
-            known_at_ms=known_at_ms,
-        )
+        committed = write.run(snapshot, known_at_ms)
     except TableExistsError:
         if mode == "ignore":
             return None
@@ -195,38 +181,86 @@ def write_deltalake(
     return committed
 
 
-def _write_files(
-    store: LogStore,
-    snapshot: Snapshot | None,
-    rows: Rows,
-    *,
-    definition: TableDefinition,
-    predicate: str | None,
-    target_file_size: int | None,
-    max_rows_per_file: int | None,
-    compression: Compression | None,
-    clock: Clock,
-) -> list[AddFile]:
-    change = plan_table_change(
-        snapshot, data_schema=from_arrow(rows.schema), definition=definition, now_ms=clock.now_ms()
-    )
-    return write_data_files(
-        store,
-        checked_rows(
-            rows,
-            schema=change.schema,
-            partition_columns=change.partition_columns,
-            configuration=change.configuration,
-            predicate=resolve_predicate(predicate, change.schema),
-        ),
-        schema=change.schema,
-        partition_columns=change.partition_columns,
-        properties=change.properties,
-        target_file_size_bytes=target_file_size or change.properties.target_file_size_bytes,
-        max_rows_per_file=max_rows_per_file,
-        compression=choose_compression(compression, change.properties),
-        clock=clock,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """One call's rows and wishes, for as many attempts as they take."""
+
+    store: LogStore
+    rows: Rows
+    mode: WriteMode
+    definition: TableDefinition
+    predicate: str | None
+    options: FileOptions
+    properties: CommitProperties
+    observer: TransactionObserver
+    clock: Clock
+
+    def run(self, snapshot: Snapshot | None, known_at_ms: int) -> Committed:
+        """Write and commit; rows with generated numbers anew where another writer took the numbers first.
+
+        A stream is read once: its conflict is the caller's, as every other conflict is.
+        """
+        for attempt in range(self.properties.max_attempts):
+            change = plan_table_change(
+                snapshot,
+                data_schema=from_arrow(self.rows.schema),
+                definition=self.definition,
+                now_ms=self.clock.now_ms(),
+            )
+            written = self._written(change)
+            try:
+                return self._committed(snapshot, known_at_ms, change, written)
+            except MetadataChangedError:
+                last = attempt + 1 == self.properties.max_attempts
+                if snapshot is None or last or not isinstance(self.rows, pa.Table):
+                    raise
+                newer = snapshot.refresh()
+                if not differ_in_marks_alone(snapshot.schema, newer.schema):
+                    raise
+                snapshot, known_at_ms = newer, newer.known_at_ms
+                found = already_applied(snapshot, self.properties.txn)
+                if found is not None:
+                    return AlreadyApplied(
+                        version=snapshot.version, attempts=attempt, snapshot=snapshot, transaction=found
+                    )
+        raise AssertionError("the last attempt returns or raises")
+
+    def _written(self, change: TableChange) -> WrittenRows:
+        return write_rows(
+            self.store,
+            change.plan,
+            self.rows,
+            predicate=resolve_predicate(self.predicate, change.schema),
+            options=self.options,
+            clock=self.clock,
+        )
+
+    def _committed(
+        self, snapshot: Snapshot | None, known_at_ms: int, change: TableChange, written: WrittenRows
+    ) -> Committed:
+        definition = self.definition
+        return commit_new_files(
+            snapshot,
+            self.store,
+            surface=Surface.ARROW_ROWS,
+            mode=_commit_mode(self.mode, self.predicate),
+            adds=written.adds,
+            schema=from_arrow(self.rows.schema),
+            predicate=self.predicate,
+            merge_schema=definition.merge_schema,
+            overwrite_schema=definition.overwrite_schema,
+            partition_by=definition.partition_by,
+            configuration=definition.configuration,
+            name=definition.name,
+            description=definition.description,
+            must_create=self.mode in ("error", "ignore"),
+            properties=self.properties,
+            target_file_size_bytes=self.options.target_file_size_bytes,
+            observer=self.observer,
+            clock=self.clock,
+            known_at_ms=known_at_ms,
+            change=change.with_marks(written.high_water_marks),
+        )
 
 
 def _open(

@@ -14,6 +14,8 @@ from delta_core.table_features.surface import (
     LOG_ONLY,
     MOVED_ROWS,
     NO_SURFACES,
+    ROWS_WITHOUT_SPARK,
+    WITHOUT_SPARK,
     Surface,
 )
 
@@ -65,7 +67,7 @@ class TableFeature:
     @property
     def may_be_enabled(self) -> bool:
         """Whether a definition of ours may ask for it."""
-        return Surface.COMMIT in self.writable_by
+        return self.writable_by >= ROWS_WITHOUT_SPARK
 
 
 def _enabled(key: str) -> ActiveProbe:
@@ -148,7 +150,7 @@ _ALL = (
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_column_metadata("delta.generationExpression"),
     ),
     # The log's own names are physical, and are copied as they stand.
@@ -158,14 +160,14 @@ _ALL = (
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_column_mapping,
     ),
     # The high-water mark is part of the metadata, which is copied whole.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
     TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
@@ -193,7 +195,9 @@ _ALL = (
         active=_enabled("delta.enableInCommitTimestamps-preview"),
     ),
     TableFeature(
-        name="allowColumnDefaults", writable_by=MOVED_ROWS, active=_column_metadata("CURRENT_DEFAULT")
+        name="allowColumnDefaults",
+        writable_by=WITHOUT_SPARK,
+        active=_column_metadata("CURRENT_DEFAULT"),
     ),
     # Tags, providers and the domain are copied.
     TableFeature(name="clustering", writable_by=MOVED_ROWS, requires=_DOMAINS),
@@ -219,14 +223,14 @@ _ALL = (
         name="typeWidening",
         in_reader=True,
         plain_rows=False,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
     *(

@@ -42,6 +42,40 @@ class GeneratedColumn:
     sources: frozenset[Path]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationExpression:
+    """What a column is generated from, as the table has it: not parsed, as copied rows need no values.
+
+    Attributes:
+        name: the column's.
+        text: the expression.
+    """
+
+    name: str
+    text: str
+
+
+def generation_expressions(schema: StructType) -> tuple[GenerationExpression, ...]:
+    """The generated columns of a table, in the schema's order.
+
+    Raises:
+        SchemaError: a column within another one or of variants is generated, or an expression is no text.
+    """
+    found = []
+    for path, field in walk_fields(schema):
+        if GENERATION_KEY not in field.metadata:
+            continue
+        text = field.metadata[GENERATION_KEY]
+        if len(path) > 1:
+            raise _invalid(path, "It lies within another column")
+        if not isinstance(text, str):
+            raise _invalid(path, f"Its expression is {text!r}, not text")
+        if field.data_type == VARIANT:
+            raise _invalid(path, "Values of type variant cannot be compared")
+        found.append(GenerationExpression(name=field.name, text=text))
+    return tuple(found)
+
+
 def generated_columns(schema: StructType) -> tuple[GeneratedColumn, ...]:
     """The generated columns of a table, in the schema's order, ready to be computed.
 
@@ -53,11 +87,10 @@ def generated_columns(schema: StructType) -> tuple[GeneratedColumn, ...]:
             made from a generated column.
     """
     found = []
-    for path, field in walk_fields(schema):
-        if GENERATION_KEY in field.metadata:
-            if len(path) > 1:
-                raise _invalid(path, "It lies within another column")
-            found.append(_parsed(field, schema))
+    for one in generation_expressions(schema):
+        field = schema.find(one.name)
+        assert field is not None
+        found.append(_parsed(field, one.text, schema))
     return tuple(found)
 
 
@@ -93,10 +126,7 @@ def define_generated(field: StructField, expression: str) -> StructField:
     return with_metadata(field, {GENERATION_KEY: expression})
 
 
-def _parsed(field: StructField, schema: StructType) -> GeneratedColumn:
-    text = field.metadata[GENERATION_KEY]
-    if not isinstance(text, str):
-        raise _invalid((field.name,), f"Its expression is {text!r}, not text")
+def _parsed(field: StructField, text: str, schema: StructType) -> GeneratedColumn:
     try:
         expression = parse_value(text, schema)
     except ExpressionError as error:

@@ -159,7 +159,11 @@ def identity_of(field: StructField) -> IdentityColumn | None:
     if not is_identity(field):
         return None
     entries = field.metadata
-    explicit = entries.get(IDENTITY_EXPLICIT_KEY)
+    explicit = entries.get(IDENTITY_EXPLICIT_KEY, False)
+    # Some writers say it as text.
+    explicit = (
+        {"true": True, "false": False}.get(explicit, explicit) if isinstance(explicit, str) else explicit
+    )
     if not isinstance(explicit, bool):
         raise _invalid(field.name, f"{IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false")
     step = _long(field, IDENTITY_STEP_KEY)

@@ -61,7 +61,10 @@ class Surface(Enum):
 
     @property
     def opens_data_files(self) -> bool:
-        """Whether rows of existing data files may be read on the way, as they are in the files."""
+        """Whether rows of existing data files may be read on the way, as they are in the files.
+
+        The others need old rows as a scan gives them, or not at all.
+        """
         return self in (Surface.SPARK_ROWS, Surface.MERGE)
 
 
@@ -81,6 +84,12 @@ AS_THEY_STAND = LOG_ONLY | {Surface.RESTORE}
 
 MOVED_ROWS = AS_THEY_STAND | {Surface.REWRITE}
 """And who moves rows from file to file: they are neither made nor changed, with what the log says of them."""
+
+ROWS_WITHOUT_SPARK = LOG_ONLY | {Surface.COMMIT, Surface.ARROW_ROWS}
+"""A definition may ask for a feature that all of these write; the others refuse its tables by its name."""
+
+WITHOUT_SPARK = ROWS_WITHOUT_SPARK | MOVED_ROWS
+"""All but those that have Spark make rows."""
 
 
 def in_words(surfaces: Collection[Surface]) -> str:

@@ -68,9 +68,9 @@ class AlignStep:
 
     def _refuse_identity_values(self, absent: frozenset[str]) -> None:
         for item in self._plan.identity:
-            if item.column not in absent and not item.allow_explicit_insert:
+            if item.name not in absent and not item.allow_explicit_insert:
                 raise SchemaMismatchError(
-                    f"Values for the identity column {item.column} cannot be given",
+                    f"Values for the identity column {item.name} cannot be given",
                     cause="The table generates them always (delta.identity.allowExplicitInsert is false)",
                     fix="Leave the column out of the data",
                 )

@@ -33,7 +33,7 @@ class DefaultsStep:
     def __init__(self, plan: WritePlan, *, now_us: int) -> None:
         self._plan = plan
         self._now_us = now_us
-        self._texts = {item.column: item.text for item in plan.defaults}
+        self._texts = {item.name: item.text for item in plan.defaults}
         self._partitions = frozenset(plan.partition_columns)
         self._known: dict[str, pa.Scalar] = {}
 

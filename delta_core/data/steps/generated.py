@@ -12,7 +12,7 @@ from dataclasses import replace
 from delta_core.data.constraints import require
 from delta_core.data.row_batch import RowBatch
 from delta_core.data.steps.step import with_column
-from delta_core.data.write_plan import GeneratedColumn, WritePlan
+from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ExpressionError
 from delta_core.expressions.arithmetic import cast_value
 from delta_core.expressions.ast import Cast, Column, Comparison, ComparisonOperator, Expression
@@ -22,6 +22,7 @@ from delta_core.expressions.parse import parse_value
 from delta_core.expressions.typing import resolve, type_of
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import StructField
+from delta_core.table_features.generation import GenerationExpression
 
 
 class GeneratedStep:
@@ -34,13 +35,12 @@ class GeneratedStep:
     """
 
     def __init__(self, plan: WritePlan) -> None:
-        generated = frozenset(item.column for item in plan.generated)
+        generated = frozenset(item.name for item in plan.generated)
         self._fields = {field.name: field for field in plan.schema}
         self._partitions = frozenset(plan.partition_columns)
-        self._texts = {item.column: item.text for item in plan.generated}
+        self._texts = {item.name: item.text for item in plan.generated}
         self._expressions = {
-            item.column: _expression(item, self._fields[item.column], plan, generated)
-            for item in plan.generated
+            item.name: _expression(item, self._fields[item.name], plan, generated) for item in plan.generated
         }
 
     @property
@@ -70,7 +70,7 @@ class GeneratedStep:
 
 
 def _expression(
-    item: GeneratedColumn, field: StructField, plan: WritePlan, generated: frozenset[str]
+    item: GenerationExpression, field: StructField, plan: WritePlan, generated: frozenset[str]
 ) -> Expression:
     try:
         expression = parse_value(item.text, plan.schema)
@@ -86,7 +86,7 @@ def _expression(
         return expression
     except ExpressionError as error:
         raise ExpressionError(
-            f"Column {item.column} cannot be generated from {item.text}",
+            f"Column {item.name} cannot be generated from {item.text}",
             cause=str(error),
             fix="Write with an engine that understands the expression, or change the table",
         ) from error

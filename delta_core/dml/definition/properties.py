@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.dml.definition.change import commit_change, one_of, with_configuration
+from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
+from delta_core.schema.column_mapping import MODE_KEY
+from delta_core.schema.mapping_modes import change_mode, parse_mode
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import (
     CONSTRAINT_PREFIX,
@@ -27,8 +30,9 @@ from delta_core.transaction.commit_result import Committed
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
     """Set table properties.
 
-    `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion` raise the
-    protocol and are not stored; a lower version than the table's changes nothing.
+    `delta.columnMapping.mode = name` gives every column its id, and its own name as physical name, in the
+    same commit. `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion`
+    raise the protocol and are not stored; a lower version than the table's changes nothing.
 
     Raises:
         InvalidTablePropertyError: an unknown property, one that only the protocol's own operations change, or
@@ -40,6 +44,12 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
     refuse_internal_properties(properties)
     request = ProtocolRequest.of(properties)
     metadata = with_configuration(snapshot, {**snapshot.metadata.configuration, **request.properties})
+    if MODE_KEY in request.properties:
+        mode = parse_mode(request.properties[MODE_KEY])
+        mapped = change_mode(table_columns(snapshot), mode)
+        # Of a table that has the mode already nothing changes, and its properties are there.
+        kept = {**mapped.configuration, **request.properties, MODE_KEY: mode.value}
+        metadata = with_columns(metadata, replace(mapped, configuration=kept))
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
     return commit_change(
         snapshot,

@@ -287,7 +287,7 @@ def test_rows_that_cannot_be_written_fail_alone(table: Path, gate: Gate, bad: se
 def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, calls = group_commit.write_data_files, []
+    write, calls = group_commit.write_rows_to_files, []
 
     def fails_late(*args: Any, **options: Any) -> list[AddFile]:
         calls.append(1)
@@ -303,7 +303,7 @@ def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
         group.append(pa.table({"id": ["x"], "part": ["p0"]}))  # never written
         assert gate.entered.wait(20)
         outcomes = [group.append(piece) for piece in (rows(1), not_text(2), rows(3), not_text(4))]
-        monkeypatch.setattr(group_commit, "write_data_files", fails_late)
+        monkeypatch.setattr(group_commit, "write_rows_to_files", fails_late)
         gate.opened.set()
         errors = [type(outcome.exception(20)) for outcome in outcomes]
     assert errors == [StorageError, SchemaError, StorageError, StorageError]

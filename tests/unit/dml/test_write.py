@@ -119,7 +119,7 @@ class TestCreation:
         [
             ({"delta.checkpointInterval": "none"}, InvalidTablePropertyError),
             ({"delta.enableChangeDataFeed": "true"}, UnsupportedTableFeatureError),
-            ({"delta.columnMapping.mode": "name"}, UnsupportedTableFeatureError),
+            ({"delta.columnMapping.mode": "other"}, InvalidTablePropertyError),
             ({"delta.enableRowTracking": "true"}, UnsupportedTableFeatureError),
             ({"delta.feature.clustering": "supported"}, UnsupportedTableFeatureError),
         ],

@@ -57,7 +57,7 @@ def test_active_legacy_features_are_refused(changes: dict[str, Any], name: str) 
             protocol(min_reader_version=2, min_writer_version=6),
             metadata(**changes),
             operation="add rows",
-            surface=Surface.COMMIT,
+            surface=Surface.SPARK_ROWS,
         )
 
 

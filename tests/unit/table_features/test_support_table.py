@@ -39,4 +39,4 @@ def _row(page: str, name: str) -> str:
 
 def test_what_two_columns_say() -> None:
     page = support_table()
-    assert "| `columnMapping` | reader and writer | reader 2, writer 5 | yes | refused | refused |" in page
+    assert "| `columnMapping` | reader and writer | reader 2, writer 5 | yes | refused | yes | yes |" in page

@@ -20,7 +20,14 @@ from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import ALL_SURFACES, MOVED_ROWS, Surface, in_words
+from delta_core.table_features.surface import (
+    ALL_SURFACES,
+    LOG_ONLY,
+    ROWS_WITHOUT_SPARK,
+    WITHOUT_SPARK,
+    Surface,
+    in_words,
+)
 from delta_core.transaction.transaction import Transaction
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
@@ -90,21 +97,26 @@ def test_a_surface_is_let_through_where_the_feature_says_so_and_nowhere_else(nam
             assert caught.value.problem.startswith("Cannot do it: ")
 
 
-def test_rows_are_written_of_few_features_yet_and_those_by_every_writer() -> None:
-    """A feature whose rows only some writers get right would be turned on and then damaged by the others.
-
-    Those who move rows and make none may come earlier.
-    """
+def test_what_is_turned_on_gets_rows_and_its_log_is_kept() -> None:
+    """Who turns a feature on can write the table without Spark, and check it, clean up and vacuum."""
     for feature in FEATURES.values():
-        assert feature.writable_by in (ALL_SURFACES,) or feature.writable_by <= MOVED_ROWS, feature.name
-        assert feature.may_be_enabled == (feature.writable_by == ALL_SURFACES)
+        assert feature.may_be_enabled == (feature.writable_by >= ROWS_WITHOUT_SPARK), feature.name
+        assert Surface.ARROW_ROWS not in feature.writable_by or feature.writable_by >= LOG_ONLY, feature.name
+    filled = {"allowColumnDefaults", "columnMapping", "generatedColumns", "identityColumns", "typeWidening"}
+    for name in filled:
+        assert FEATURES[name].writable_by == WITHOUT_SPARK
+    assert WITHOUT_SPARK < ALL_SURFACES
+    assert LOG_ONLY < ROWS_WITHOUT_SPARK < WITHOUT_SPARK
 
 
 def test_the_error_says_which_surfaces_could() -> None:
     with pytest.raises(UnsupportedTableFeatureError) as caught:
-        require_write_support(*declared("generatedColumns"), surface=Surface.ARROW_ROWS, operation="append")
-    assert caught.value.cause.endswith("does not support for rows from Arrow (write_deltalake).")
-    able = "rewriting files (compaction, Z-order), restoring, cloning and converting, checkpoints, cleaning up the log"
+        require_write_support(*declared("generatedColumns"), surface=Surface.SPARK_ROWS, operation="append")
+    assert caught.value.cause.endswith("does not support for rows from Spark (spark_jobs.write).")
+    able = (
+        "changes of the definition, rows from Arrow (write_deltalake), rewriting files (compaction, "
+        "Z-order), restoring, cloning and converting, checkpoints, cleaning up the log"
+    )
     assert f"to such a table: {able} and vacuum." in caught.value.fix
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         require_write_support(*declared("checkpointProtection"), surface=Surface.MERGE)
