@@ -31,7 +31,7 @@ class Surface(Enum):
     ARROW_ROWS = (
         "rows (Arrow)",
         "rows from Arrow (write_deltalake)",
-        "append, overwrite and replaceWhere without Spark, group commits",
+        "append, overwrite, replaceWhere and DELETE without Spark, group commits",
     )
     SPARK_ROWS = (
         "rows (Spark)",
@@ -56,8 +56,11 @@ class Surface(Enum):
 
     @property
     def opens_data_files(self) -> bool:
-        """Whether rows of existing data files may be read on the way, as they are in the files."""
-        return self not in LOG_ONLY
+        """Whether rows of existing data files may be read on the way, as they are in the files.
+
+        Rows from Arrow need a scan's reader where they need old rows at all.
+        """
+        return self not in LOG_ONLY and self is not Surface.ARROW_ROWS
 
 
 ALL_SURFACES = frozenset(Surface)
