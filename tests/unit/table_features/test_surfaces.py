@@ -91,7 +91,7 @@ def test_a_surface_is_let_through_where_the_feature_says_so_and_nowhere_else(nam
 
 
 def test_a_feature_is_turned_on_only_where_rows_are_written_and_the_log_is_kept() -> None:
-    """What a definition of ours may ask for must be written on; other surfaces refuse such a table by name."""
+    """What a definition may ask for must be written on; other surfaces refuse such a table by name."""
     kept = LOG_ONLY | {Surface.ARROW_ROWS}
     for feature in FEATURES.values():
         assert not feature.may_be_enabled or feature.writable_by >= kept, feature.name
