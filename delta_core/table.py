@@ -15,6 +15,7 @@ from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.definition.create import create_table
+from delta_core.dml.row_changes import RowChanges
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
@@ -51,7 +52,7 @@ from delta_core.transaction.serializable_read import verify_serializable
 Predicate = Expression | str
 
 
-class DeltaTable:
+class DeltaTable(RowChanges):
     """A table at a version.
 
     The handle shows one version until `update_incremental`, `load_as_version` or a write made through it

@@ -177,7 +177,7 @@ _ALL = (
         name="deletionVectors",
         in_reader=True,
         plain_rows=False,
-        writable_by=MOVED_ROWS,
+        writable_by=MOVED_ROWS | {Surface.ARROW_ROWS},
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),

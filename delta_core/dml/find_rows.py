@@ -1,0 +1,250 @@
+"""Where in a table's files the rows are for which a predicate is true.
+
+What a scan would skip is skipped here. Where partition values decide, no file is read; otherwise the
+columns that the predicate names are, once. Rows for which the predicate is null do not match, and rows that
+a deletion vector names are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import AddFile
+from delta_core.data.parquet_reader import FileReader
+from delta_core.data.row_batch import HiddenIds, RowBatch
+from delta_core.data.write_plan import WritePlan
+from delta_core.deletion_vectors.file_update import physical_records
+from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.deletion_vectors.roaring import Positions
+from delta_core.deletion_vectors.union import VectorUnion, unite
+from delta_core.expressions.ast import TRUE, Expression
+from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
+from delta_core.scan.row_tracking import (
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    FileNumbers,
+    RowTrackingReader,
+)
+from delta_core.scan.scan import Scan, canonical_names
+from delta_core.schema.types import LONG, StructField
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.file_actions import add_actions
+
+_NOTHING: Final[Positions] = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileMatch:
+    """A live file with matching rows.
+
+    Attributes:
+        index: the file's row in `FoundRows.candidates`.
+        file: as it is live.
+        rows: its deleted rows once the matching ones are deleted too; None where every row matches, which
+            the log alone told.
+    """
+
+    index: int
+    file: AddFile
+    rows: VectorUnion | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row of the file is left without the matching ones."""
+        return self.rows is None or self.rows.deletes_all
+
+    @property
+    def num_matching(self) -> int | None:
+        """How many rows match; None where neither the log nor a read says so."""
+        if self.rows is not None:
+            return len(self.rows.newly_deleted)
+        count, vector = physical_records(self.file), self.file.deletion_vector
+        return None if count is None else count - (0 if vector is None else vector.cardinality)
+
+    @property
+    def num_left(self) -> int:
+        """How many rows stay."""
+        return 0 if self.rows is None else self.rows.num_records - len(self.rows.positions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundRows:
+    """What a predicate comes to in a table.
+
+    Attributes:
+        candidates: the files (LIVE_FILE_SCHEMA) that may hold matching rows: what the outcome rests on.
+        matches: those that do, in the order of the candidates.
+    """
+
+    candidates: pa.Table
+    matches: tuple[FileMatch, ...]
+
+    @property
+    def read_paths(self) -> tuple[str, ...]:
+        """The candidates' paths, as in the log."""
+        return tuple(self.candidates.column("path").to_pylist())
+
+
+def find_rows(
+    snapshot: Snapshot, predicate: Expression | None, *, allowed_roots: Sequence[LogStore] = ()
+) -> FoundRows:
+    """Look for the rows for which a predicate is true.
+
+    Args:
+        snapshot: the table.
+        predicate: resolved against the table's schema; None is every row.
+        allowed_roots: see `Scan`.
+
+    Cost: no data is read for a predicate over partition columns alone; otherwise each candidate file is read
+    once, in the predicate's columns and without the row groups that its footer rules out, and so are the
+    candidates' deletion vectors. Memory: eight bytes for each matching row and each row of such a vector.
+
+    Raises:
+        UnsupportedTableFeatureError: the table cannot be read.
+        MissingDataFileError, PathEscapeError, InvalidTableError: see `Scan.to_batches`.
+        ExpressionError: the predicate fails on a row.
+    """
+    predicate = TRUE if predicate is None else predicate
+    scan = Scan(snapshot, predicate=predicate, allowed_roots=allowed_roots)
+    candidates = scan.files()
+    partition_columns = canonical_names(snapshot.schema, snapshot.partition_columns)
+    on_partitions, on_rows = split_by_partition_columns(predicate, partition_columns)
+    files = enumerate(add_actions(candidates, data_change=True))
+    if on_rows == TRUE:
+        mask = partition_mask(
+            candidates,
+            on_partitions,
+            snapshot.schema,
+            partition_columns,
+            mapping=snapshot.column_mapping,
+        )
+        found = (FileMatch(index=index, file=file, rows=None) for index, file in files if mask[index])
+        return FoundRows(candidates=candidates, matches=tuple(found))
+    reader = _PositionReader(snapshot, predicate, allowed_roots)
+    unions = ((index, file, reader.union(file)) for index, file in files)
+    return FoundRows(
+        candidates=candidates,
+        matches=tuple(
+            FileMatch(index=index, file=file, rows=union)
+            for index, file, union in unions
+            if not union.is_unchanged
+        ),
+    )
+
+
+def remaining_rows(
+    snapshot: Snapshot, matches: Iterable[FileMatch], *, allowed_roots: Sequence[LogStore] = ()
+) -> Iterator[RowBatch]:
+    """The rows of some files that neither match nor are deleted, to be copied: with the ids that they have.
+
+    Files are read one after the other, in all columns; memory is bounded by one row group. Raises as
+    `Scan.to_batches`.
+    """
+    tracking = _row_ids_of(snapshot)
+    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
+    reader = FileReader(
+        schema=snapshot.schema,
+        partition_columns=snapshot.partition_columns,
+        mapping=snapshot.column_mapping,
+        row_tracking=tracking,
+        access=access,
+    )
+    for match in matches:
+        if match.is_whole or match.rows is None:
+            continue
+        gone = match.rows.positions
+        place = access.locate(match.file.path, store=snapshot.store)
+        for batch in reader.read(
+            place.store,
+            place.path,
+            match.file.partition_values,
+            deleted=lambda _, gone=gone: gone,  # type: ignore[misc]
+            numbers=_numbers(match.file),
+        ):
+            yield _row_batch(batch, is_tracked=tracking is not None)
+
+
+class _PositionColumn(RowTrackingReader):
+    """The position of each row in its file, as a column of a scan."""
+
+    def __init__(self, name: str) -> None:
+        self.columns = (name,)
+
+    @property
+    def fields(self) -> list[StructField]:
+        return [StructField(name=self.columns[0], data_type=LONG, nullable=False)]
+
+    def names_in_file(self, names: Iterable[str]) -> list[str]:
+        return []
+
+    def arrays(
+        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
+    ) -> dict[str, pa.Array]:
+        return {self.columns[0]: pa.array(positions, pa.int64())}
+
+
+class _PositionReader:
+    """Finds the positions of matching rows, file by file."""
+
+    def __init__(self, snapshot: Snapshot, predicate: Expression, allowed_roots: Sequence[LogStore]) -> None:
+        self._store = snapshot.store
+        self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
+        name = "_position"
+        while snapshot.schema.find(name) is not None:
+            name += "_"
+        self._reader = FileReader(
+            schema=snapshot.schema,
+            columns=(),
+            predicate=predicate,
+            partition_columns=snapshot.partition_columns,
+            mapping=snapshot.column_mapping,
+            row_tracking=_PositionColumn(name),
+            access=self._access,
+        )
+
+    def union(self, file: AddFile) -> VectorUnion:
+        known, num_records = _NOTHING, 0
+        vector = file.deletion_vector
+
+        def deleted(num_rows: int) -> Positions:
+            nonlocal known, num_records
+            num_records = num_rows
+            if vector is not None:
+                known = read_deletion_vector(self._store, vector, num_rows=num_rows, access=self._access)
+            return known
+
+        place = self._access.locate(file.path, store=self._store)
+        batches = self._reader.read(place.store, place.path, file.partition_values, deleted=deleted)
+        parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in batches]
+        found = np.concatenate(parts) if parts else _NOTHING
+        return unite(known, found, num_records=num_records)
+
+
+def _row_ids_of(snapshot: Snapshot) -> RowTrackingReader | None:
+    tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
+    return None if tracking is None else RowTrackingReader(tracking, (ROW_ID, ROW_COMMIT_VERSION))
+
+
+def _numbers(file: AddFile) -> FileNumbers:
+    return FileNumbers(
+        base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
+    )
+
+
+def _row_batch(batch: pa.RecordBatch, *, is_tracked: bool) -> RowBatch:
+    if not is_tracked:
+        return RowBatch(columns=batch)
+    # The two come last, whatever the table's own columns are called.
+    width = batch.num_columns - 2
+    columns = pa.RecordBatch.from_arrays(
+        batch.columns[:width], schema=pa.schema([batch.schema.field(i) for i in range(width)])
+    )
+    hidden = HiddenIds(row_ids=batch.column(width), row_commit_versions=batch.column(width + 1))
+    return RowBatch(columns=columns, hidden=hidden)
