@@ -116,7 +116,11 @@ class TableMachine(RuleBasedStateMachine):
         return DeltaTable(self.path, version, clock=self.clock)
 
     def target(self, draw: Draw) -> DeltaTable | Path:
-        """Where to write: the handle that has been open all along, or the path."""
+        """Where to write: the handle that has been open all along, or the path.
+
+        The handle follows first, since an append through one that is behind goes by the schema it knows.
+        """
+        self.table.update_incremental()
         return self.table if draw(st.booleans()) else self.path
 
     def new_rows(

@@ -95,9 +95,10 @@ def replace_where(machine: TableMachine, draw: Draw) -> None:
         return condition.holds(row) is True and _allowed(machine)(row)
 
     columns, rows = machine.new_rows(draw, fitting=fits)
+    target = machine.target(draw)
     machine.does(
         lambda: write_deltalake(
-            machine.table,
+            target,
             arrow_table(columns, list(rows.values())),
             mode="overwrite",
             predicate=condition.text,
@@ -200,11 +201,11 @@ def append_with_key(machine: TableMachine, draw: Draw) -> None:
     application = draw(st.sampled_from(["load a", "load b"]))
     version = machine.model.transactions.get(application, 0) + draw(st.integers(1, 2))
     columns, rows = machine.new_rows(draw, fitting=_allowed(machine))
-    data = arrow_table(columns, list(rows.values()))
+    data, target = arrow_table(columns, list(rows.values())), machine.target(draw)
 
     def run(key: int) -> Any:
         return write_deltalake(
-            machine.table,
+            target,
             data,
             mode="append",
             commit_properties=CommitProperties(txn=(application, key)),
