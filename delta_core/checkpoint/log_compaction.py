@@ -32,7 +32,7 @@ class CompactedLog:
     Attributes:
         path: the file.
         first, last: the versions that it stands for.
-        num_actions: its lines; None where it was found.
+        num_actions: its lines; None where it was found, 0 where none was needed.
     """
 
     path: str
@@ -44,7 +44,8 @@ class CompactedLog:
 def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | None:
     """Write the log compaction file of the commits from `first` to `last`, both included.
 
-    It is compared with them before it appears, and replaces none. Holds the commits in memory. Requests: a
+    It is compared with them before it appears, and replaces none. None is written, and the number of actions
+    is 0, where the commits leave nothing behind. Holds the commits in memory. Requests: a
     listing, one for each commit, a look at the newest commit, one write.
 
     Args:
@@ -85,6 +86,9 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | 
     if not lines:
         return None
     path = compaction_path(first, last)
+    if not lines:
+        # Commits that only say who made them; a file without any action is one that readers take for damaged.
+        return CompactedLog(path=path, first=first, last=last, num_actions=0)
     data = b"".join(lines)
     _require_equal(CommitData(version=last, path=path, data=data), tail)
     replaced = other_log(snapshot)

@@ -1,0 +1,152 @@
+"""Maintenance: compaction, Z-order, restore, vacuum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from delta_core.errors import ConcurrentModificationError, InvalidTableError
+from delta_core.table_features.surface import Surface
+from tests.state_machine.model import State
+from tests.state_machine.operations.registry import Draw, operation
+from tests.state_machine.reading import data_files
+
+if TYPE_CHECKING:
+    from tests.state_machine.machine import TableMachine
+
+_VACUUM_MS = 7 * 86_400_000 + 5 * 60_000
+_BAD_ORDER = ("boolean", "binary", "struct", "list", "map")
+
+
+@operation
+def compact(machine: TableMachine, draw: Draw) -> None:
+    """Small files become one; no row changes."""
+    machine.does(machine.table.optimize.compact, machine.state, surface=Surface.REWRITE)
+
+
+def _orderable(state: State) -> list[str]:
+    return [
+        one.name for one in state.columns if one.kind not in _BAD_ORDER and one.name not in state.partition_by
+    ]
+
+
+def _has_statistics(machine: TableMachine) -> bool:
+    return machine.state.properties.get("delta.dataSkippingNumIndexedCols", "32") == "32"
+
+
+@operation(when=_has_statistics)
+def z_order(machine: TableMachine, draw: Draw) -> None:
+    """Rows that are near each other come into the same files."""
+    names = draw(st.lists(st.sampled_from(_orderable(machine.state)), min_size=1, max_size=2, unique=True))
+    machine.does(
+        lambda: machine.table.optimize.z_order(names, full=True), machine.state, surface=Surface.REWRITE
+    )
+
+
+def _restored(machine: TableMachine, target: State) -> State:
+    """Properties, columns and rows as they were; domains as the table says, if they are one or the other."""
+    found = {
+        name: one.configuration
+        for name, one in machine.fresh().domain_metadata().items()
+        if not name.startswith("delta.")
+    }
+    assert found in (machine.state.domains, target.domains)
+    return replace(target, domains=found)
+
+
+def _restore(machine: TableMachine, version: int, **arguments: int) -> None:
+    target = machine.model.at(version)
+    if machine.refuses(Surface.RESTORE):
+        machine.does(lambda: machine.table.restore(**arguments), target, surface=Surface.RESTORE)
+        return
+    before = machine.state
+    try:
+        machine.table.restore(**arguments)
+    except InvalidTableError:
+        # Files go that were written since, be it with the same rows.
+        assert before.append_only
+        machine.settle(before)
+        return
+    assert not before.append_only or before.rows.keys() <= target.rows.keys()
+    machine.settle(_restored(machine, target))
+
+
+@operation
+def restore_version(machine: TableMachine, draw: Draw) -> None:
+    """The table becomes what it was at a version that is promised."""
+    version = draw(st.sampled_from(machine.model.promised()))
+    _restore(machine, version, target=version)
+
+
+@operation
+def restore_time(machine: TableMachine, draw: Draw) -> None:
+    """The table becomes what it was at a time."""
+    version = draw(st.sampled_from(machine.model.promised()))
+    time_ms = machine.model.versions[version].time_ms
+    found = machine.fresh()
+    found.load_as_version(timestamp_ms=time_ms)
+    assert found.version() == version
+    _restore(machine, version, timestamp_ms=time_ms)
+
+
+@operation
+def plan_a_restore(machine: TableMachine, draw: Draw) -> None:
+    """Only said, not done."""
+    version = draw(st.sampled_from(machine.model.promised()))
+    if not machine.refuses(Surface.RESTORE):
+        plan = machine.table.restore(version, dry_run=True)
+        assert plan.target_version == version
+    assert machine.fresh().version() == machine.model.latest
+
+
+@operation
+def vacuum(machine: TableMachine, draw: Draw) -> None:
+    """Files go that no version within the retention needs."""
+    if machine.does(lambda: machine.table.vacuum(dry_run=False), machine.state, surface=Surface.VACUUM):
+        machine.give_up(files_ms=_VACUUM_MS)
+
+
+@operation
+def vacuum_everything(machine: TableMachine, draw: Draw) -> None:
+    """Only the newest version's files stay."""
+    if machine.does(
+        lambda: machine.table.vacuum(0, dry_run=False, enforce_retention=False, force=True),
+        machine.state,
+        surface=Surface.VACUUM,
+    ):
+        machine.give_up(files_ms=0)
+
+
+@operation
+def plan_a_vacuum(machine: TableMachine, draw: Draw) -> None:
+    """Nothing goes unless it is asked for."""
+    before = data_files(machine.path)
+    if not machine.refuses(Surface.VACUUM):
+        assert set(machine.table.vacuum()) <= before
+    assert data_files(machine.path) == before
+
+
+@operation
+def compact_against_append(machine: TableMachine, draw: Draw) -> None:
+    """A plan is made, rows are appended, then the plan is carried out: both hold, or the plan is given up."""
+    from delta_core import write_deltalake
+    from delta_core.maintenance.compaction.apply import apply_compaction
+    from tests.state_machine.values import arrow_table
+
+    if machine.refuses(Surface.REWRITE) or machine.refuses(Surface.ARROW_ROWS):
+        return
+    other = machine.fresh()
+    plan = other.optimize.plan()
+    columns, rows = machine.new_rows(draw, fitting=lambda row: not machine.state.break_a_constraint({0: row}))
+    write_deltalake(
+        machine.path, arrow_table(columns, list(rows.values())), mode="append", clock=machine.clock
+    )
+    machine.settle(machine.state.with_more(rows))
+    try:
+        apply_compaction(other.snapshot, plan)
+    except ConcurrentModificationError:
+        return
+    finally:
+        machine.settle(machine.state)

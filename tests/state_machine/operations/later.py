@@ -1,0 +1,148 @@
+"""Operations that the library is getting: each is there once the facade has its method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from delta_core import DeltaTable
+from delta_core.dml.table_alterer import TableAlterer
+from delta_core.errors import DeltaError
+from delta_core.maintenance.table_optimizer import TableOptimizer
+from delta_core.schema.types import LONG
+from delta_core.table_features.surface import Surface
+from tests.state_machine.conditions import conditions
+from tests.state_machine.model import KEY, State
+from tests.state_machine.operations.registry import Draw, operation
+from tests.state_machine.values import Column
+
+if TYPE_CHECKING:
+    from tests.state_machine.machine import TableMachine
+
+_DELETE = getattr(Surface, "DELETE", Surface.ARROW_ROWS)
+_UPDATE = getattr(Surface, "UPDATE", _DELETE)
+
+
+@operation(of=(DeltaTable, "delete"))
+def delete(machine: TableMachine, draw: Draw) -> None:
+    """The rows that match go; those for which the predicate is null stay."""
+    condition = draw(conditions(machine.state))
+    table: Any = machine.table
+    left = machine.state.without(condition)
+    machine.does(lambda: table.delete(condition.text), machine.state.with_rows(left), surface=_DELETE)
+
+
+@operation(of=(DeltaTable, "update"))
+def update(machine: TableMachine, draw: Draw) -> None:
+    """The rows that match get another number; what is generated from it follows."""
+    state = machine.state
+    condition, number = draw(conditions(state)), draw(st.integers(0, 30))
+    rows = dict(state.rows)
+    for key in state.matching(condition):
+        rows[key] = {**rows[key], "n": number}
+        for column in state.columns:
+            if column.generated_from == "n":
+                rows[key] = {**rows[key], column.name: number + 1}
+    if state.break_a_constraint({key: rows[key] for key in state.matching(condition)}):
+        return
+    if state.append_only and state.matching(condition):
+        return
+    table: Any = machine.table
+    machine.does(
+        lambda: table.update({"n": str(number)}, condition.text), state.with_rows(rows), surface=_UPDATE
+    )
+
+
+def _loose(machine: TableMachine) -> list[Column]:
+    """Columns that neither the machine's predicates nor the table's rules name."""
+    state = machine.state
+    kept = {KEY, "n", "t", *state.partition_by, *(one.generated_from for one in state.columns)}
+    return [one for one in state.columns if one.name not in kept and one.is_plain]
+
+
+def _is_mapped(machine: TableMachine) -> bool:
+    mode = machine.newest.metadata().configuration.get("delta.columnMapping.mode", "none")
+    return mode != "none" and bool(_loose(machine))
+
+
+@operation(of=(TableAlterer, "rename_column"), when=_is_mapped)
+def rename_column(machine: TableMachine, draw: Draw) -> None:
+    """A column has another name; no file changes."""
+    state, old = machine.state, draw(st.sampled_from(_loose(machine)))
+    machine.names += 1
+    new = replace(old, name=f"r {machine.names}")
+    rows = {key: _renamed(row, old.name, new.name) for key, row in state.rows.items()}
+    columns = tuple(new if one == old else one for one in state.columns)
+    alter: Any = machine.table.alter
+    machine.does(
+        lambda: alter.rename_column(old.name, new.name),
+        replace(state, columns=columns, rows=rows),
+        surface=Surface.COMMIT,
+    )
+
+
+def _renamed(row: Any, old: str, new: str) -> dict[str, Any]:
+    return {new if name == old else name: value for name, value in row.items()}
+
+
+@operation(of=(TableAlterer, "drop_columns"), when=_is_mapped)
+def drop_column(machine: TableMachine, draw: Draw) -> None:
+    """A column goes; one of the same name that is added later is null."""
+    state, gone = machine.state, draw(st.sampled_from(_loose(machine)))
+    rows = {
+        key: {name: value for name, value in row.items() if name != gone.name}
+        for key, row in state.rows.items()
+    }
+    columns = tuple(one for one in state.columns if one != gone)
+    alter: Any = machine.table.alter
+    machine.does(
+        lambda: alter.drop_columns(gone.name),
+        replace(state, columns=columns, rows=rows),
+        surface=Surface.COMMIT,
+    )
+
+
+def _narrow(state: State) -> list[Column]:
+    return [one for one in state.columns if one.kind in ("byte", "short", "integer") and one.is_plain]
+
+
+def _may_widen(machine: TableMachine) -> bool:
+    on = machine.state.properties.get("delta.enableTypeWidening") == "true"
+    return on and any(one.name in {two.name for two in _loose(machine)} for one in _narrow(machine.state))
+
+
+@operation(of=(TableAlterer, "change_type"), when=_may_widen)
+def widen_type(machine: TableMachine, draw: Draw) -> None:
+    """An integer column takes longer ones; the values that are there stay."""
+    state = machine.state
+    loose = {one.name for one in _loose(machine)}
+    old = draw(st.sampled_from([one for one in _narrow(state) if one.name in loose]))
+    columns = tuple(replace(one, kind="long") if one == old else one for one in state.columns)
+    alter: Any = machine.table.alter
+    machine.does(
+        lambda: alter.change_type(old.name, LONG), replace(state, columns=columns), surface=Surface.COMMIT
+    )
+
+
+@operation(of=(TableOptimizer, "purge"))
+def purge(machine: TableMachine, draw: Draw) -> None:
+    """Files with deleted rows are written without them."""
+    optimize: Any = machine.table.optimize
+    machine.does(lambda: optimize.purge(), machine.state, surface=Surface.REWRITE)
+
+
+@operation(of=(TableOptimizer, "enable_row_tracking"))
+def number_rows(machine: TableMachine, draw: Draw) -> None:
+    """Row tracking for a table that has rows already."""
+    state, optimize = machine.state, machine.table.optimize
+    numbered = replace(state, properties={**state.properties, "delta.enableRowTracking": "true"})
+    before: Any = optimize
+    try:
+        before.enable_row_tracking()
+    except DeltaError:
+        # What else the table has is not written together with row ids: then nothing has changed.
+        machine.settle(state)
+        return
+    machine.settle(numbered)
