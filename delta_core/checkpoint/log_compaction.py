@@ -32,7 +32,7 @@ class CompactedLog:
     Attributes:
         path: the file.
         first, last: the versions that it stands for.
-        num_actions: its lines; None where it was found, 0 where none was needed.
+        num_actions: its lines; None where it was found.
     """
 
     path: str
@@ -44,8 +44,7 @@ class CompactedLog:
 def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | None:
     """Write the log compaction file of the commits from `first` to `last`, both included.
 
-    It is compared with them before it appears, and replaces none. None is written, and the number of actions
-    is 0, where the commits leave nothing behind. Holds the commits in memory. Requests: a
+    It is compared with them before it appears, and replaces none. Holds the commits in memory. Requests: a
     listing, one for each commit, a look at the newest commit, one write.
 
     Args:
@@ -84,11 +83,9 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | 
     tail = replay_tail(commits)
     lines = [orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE) for action in _actions(tail)]
     if not lines:
+        # A file without any action is one that readers take for damaged.
         return None
     path = compaction_path(first, last)
-    if not lines:
-        # Commits that only say who made them; a file without any action is one that readers take for damaged.
-        return CompactedLog(path=path, first=first, last=last, num_actions=0)
     data = b"".join(lines)
     _require_equal(CommitData(version=last, path=path, data=data), tail)
     replaced = other_log(snapshot)

@@ -27,7 +27,6 @@ from delta_core.errors import (
     InvalidTablePropertyError,
     SchemaEvolutionError,
     SchemaMismatchError,
-    UnsupportedTableFeatureError,
 )
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType

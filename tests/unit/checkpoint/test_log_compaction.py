@@ -168,12 +168,3 @@ def test_every_so_many_commits_when_the_table_asks_for_it(tmp_path: Path) -> Non
     for number in range(5):
         write_deltalake(plain, pa.table({"id": [number]}), mode="append")
     assert not list((plain / "_delta_log").glob("*.compacted.json"))
-
-
-def test_commits_that_leave_nothing_behind_get_no_file(log: LogBuilder) -> None:
-    first = log.commit(CommitInfo(operation="WRITE"))
-    last = log.commit(CommitInfo(operation="WRITE"))
-    compacted = compact_log(_load(log), first=first, last=last)
-    assert compacted.num_actions == 0
-    assert not (log.store.root / compacted.path).exists()
-    assert _load(log).version == last
