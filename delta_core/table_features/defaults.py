@@ -38,7 +38,6 @@ from delta_core.table_features.expression_words import Word, replace_words
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _NO_COLUMNS = StructType(())
-_ONE_ROW = pa.table({"row": [0]})
 _SOME_TIME_MS = 1_700_000_000_000
 
 _TIMES = {
@@ -113,7 +112,7 @@ class ColumnDefault:
 
     def _evaluated(self, expression: Expression) -> pa.Scalar:
         try:
-            return evaluate(expression, _ONE_ROW)[0]
+            return evaluate(expression, pa.table({"row": [0]}))[0]
         except ExpressionError as error:
             raise self._error(str(error)) from error
 

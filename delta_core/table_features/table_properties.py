@@ -111,9 +111,9 @@ def canonical_text(key: str, text: str) -> str:
     Others compare with `true`, and want intervals to begin with `interval`. What is no value of the
     property stays as it is, to be refused by its own error.
     """
-    folded = " ".join(text.lower().split())
-    if key.startswith("delta.constraints.") or not key.startswith("delta."):
+    if not isinstance(text, str) or key.startswith("delta.constraints.") or not key.startswith("delta."):
         return text
+    folded = " ".join(text.lower().split())
     if folded in ("true", "false"):
         return folded
     if key == CHECKPOINT_POLICY.key:

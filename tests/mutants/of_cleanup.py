@@ -24,13 +24,13 @@ MUTANTS = [
     Mutant(
         name="vacuum takes files removed a moment ago",
         target=f"{VACUUM}.protected:keys_to_keep",
-        edits=(("named_keys(tombstones, root_uri=root_uri)", "set()"),),
+        edits=(("named_keys(snapshot.tombstones(since_ms=cutoff_ms), root_uri=root_uri)", "set()"),),
         killer=f"{VACUUM_TESTS}::test_a_file_removed_within_the_retention_stays_however_old_it_is",
     ),
     Mutant(
         name="vacuum takes files whose tombstones have expired within a longer retention",
-        target=f"{VACUUM}.protected:keys_to_keep",
-        edits=(("if retention_ms > snapshot.properties.deleted_file_retention_ms:", "if False:"),),
+        target=f"{VACUUM}.protected:LoggedRemoves.keys",
+        edits=(("if isinstance(action, RemoveFile):", "if False:"),),
         killer=f"{VACUUM_TESTS}::test_a_longer_retention_looks_into_the_log_when_tombstones_are_gone",
     ),
     Mutant(

@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant(
         name="vacuum does not look at pins again",
         target="delta_core.maintenance.vacuum.apply:_Deletion.run",
-        edits=((" | self._pinned(latest, group)", ""),),
+        edits=(("self._pinned(latest, group) | ", ""),),
         killer=f"{PIN_TESTS}::test_a_pin_that_comes_after_the_plan_counts",
     ),
     Mutant(

@@ -203,4 +203,7 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, vecto
     store = LocalLogStore(tmp_path_factory.mktemp("vectors"))
     written = write_deletion_vectors(store, (list(vector) for vector in vectors))
     assert read_back(store, written) == [sorted(vector) for vector in vectors]
-    assert len({one.unique_id for one in written.descriptors}) == len({frozenset(one) for one in vectors})
+    named = {
+        (one.unique_id, frozenset(vector)) for one, vector in zip(written.descriptors, vectors, strict=True)
+    }
+    assert len(named) == len({unique_id for unique_id, _ in named}), "one name for two vectors"
