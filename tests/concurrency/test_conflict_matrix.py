@@ -20,6 +20,8 @@ from tests.concurrency.matrix.specification import ERRORS, Verdict
 
 ELSEWHERE = {
     "CREATE TABLE": "races of creators start without a table: the simulation, and test_processes",
+    "CLONE": "it replaces a clone as a whole, against anybody: test_clone.py races with an append and a clone",
+    "CONVERT": "it begins a table: test_convert.py lets another writer begin it first",
     "REMOVE DOMAIN METADATA": "the matrix's table has no domain; test_definition_features.py races on one",
 }
 """Names that the package commits and that make no row of the matrix, with the reason."""

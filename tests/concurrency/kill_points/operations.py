@@ -34,6 +34,8 @@ ELSEWHERE = {
 """Operations of the matrix that are not killed, with the reason."""
 
 NAMES_ELSEWHERE = {
+    "CLONE": "it needs a second table; test_clone.py interrupts it, and its one commit is as RESTORE's",
+    "CONVERT": "one commit that begins a table and writes no file, as `create` is",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
 }
 """Names of commits that no operation here makes, with the reason."""
