@@ -20,8 +20,12 @@ from tests.concurrency.matrix.specification import ERRORS, Verdict
 
 ELSEWHERE = {
     "CREATE TABLE": "races of creators start without a table: the simulation, and test_processes",
-    "CLONE": "it replaces a clone as a whole, against anybody: test_clone.py races with an append and a clone",
+    "CLONE": "it replaces a clone as a whole: test_clone.py races with an append and with another clone",
     "CONVERT": "it begins a table: test_convert.py lets another writer begin it first",
+    "DROP COLUMNS": "it needs a column mapping, which the matrix's table has not; else it is as ADD COLUMNS",
+    "RENAME COLUMN": "it needs a column mapping, which the matrix's table has not; else it is as ADD COLUMNS",
+    "REORG": "it needs deletion vectors; it commits as a compaction does; test_preserving.py races",
+    "ROW TRACKING BACKFILL": "rows of the matrix's table have no ids; test_backfill.py races",
     "REMOVE DOMAIN METADATA": "the matrix's table has no domain; test_definition_features.py races on one",
 }
 """Names that the package commits and that make no row of the matrix, with the reason."""

@@ -63,7 +63,7 @@ def add_columns(
         changed = changes.add_column(changed, column, parent=parent, position=place)
         place = None if position is None else changes.After(column.name)
     listed = [{"column": {"name": shown((*parent, f.name)), "type": str(f.data_type)}} for f in added]
-    return _commit(snapshot, changed, "ADD COLUMNS", {"columns": listed}, **options)
+    return _commit(snapshot, changed, operation="ADD COLUMNS", parameters={"columns": listed}, **options)
 
 
 def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **options: Any) -> Committed:
@@ -77,8 +77,8 @@ def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **option
     return _change(
         snapshot,
         lambda columns: changes.rename_column(columns, column, name, uses=_uses(snapshot)),
-        "RENAME COLUMN",
-        parameters,
+        operation="RENAME COLUMN",
+        parameters=parameters,
         **options,
     )
 
@@ -93,8 +93,8 @@ def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options
     return _change(
         snapshot,
         lambda known: changes.drop_columns(known, columns, uses=_uses(snapshot)),
-        "DROP COLUMNS",
-        {"columns": [shown(column) for column in columns]},
+        operation="DROP COLUMNS",
+        parameters={"columns": [shown(column) for column in columns]},
         **options,
     )
 
@@ -109,8 +109,8 @@ def move_column(snapshot: Snapshot, column: Sequence[str], position: Position, *
     return _change(
         snapshot,
         lambda columns: changes.move_column(columns, column, position),
-        "CHANGE COLUMN",
-        {"column": shown(column), "position": place},
+        operation="CHANGE COLUMN",
+        parameters={"column": shown(column), "position": place},
         **options,
     )
 
@@ -124,8 +124,8 @@ def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, 
     return _change(
         snapshot,
         lambda columns: changes.set_comment(columns, column, comment),
-        "CHANGE COLUMN",
-        {"column": shown(column), "comment": comment},
+        operation="CHANGE COLUMN",
+        parameters={"column": shown(column), "comment": comment},
         **options,
     )
 
@@ -139,8 +139,8 @@ def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> 
     return _change(
         snapshot,
         lambda columns: changes.drop_not_null(columns, column),
-        "CHANGE COLUMN",
-        {"column": ".".join(column), "nullable": True},
+        operation="CHANGE COLUMN",
+        parameters={"column": ".".join(column), "nullable": True},
         **options,
     )
 
@@ -165,7 +165,9 @@ def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
                 fix="Correct or delete these rows first",
             )
     parameters = {"column": ".".join(column), "nullable": False}
-    return _commit(snapshot, changed, "CHANGE COLUMN", parameters, reads_rows=True, **options)
+    return _commit(
+        snapshot, changed, operation="CHANGE COLUMN", parameters=parameters, reads_rows=True, **options
+    )
 
 
 def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, **options: Any) -> Committed:
@@ -179,8 +181,8 @@ def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, 
     return _change(
         snapshot,
         lambda columns: with_type(columns, column, data_type, uses=_uses(snapshot), iceberg=iceberg),
-        "CHANGE COLUMN",
-        {"column": shown(column), "type": str(data_type)},
+        operation="CHANGE COLUMN",
+        parameters={"column": shown(column), "type": str(data_type)},
         **options,
     )
 
@@ -196,8 +198,8 @@ def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options:
     return _change(
         snapshot,
         lambda columns: replace(columns, schema=with_default(columns.schema, column, text)),
-        "CHANGE COLUMN",
-        {"column": shown(column), "default": text},
+        operation="CHANGE COLUMN",
+        parameters={"column": shown(column), "default": text},
         **options,
     )
 
@@ -211,8 +213,8 @@ def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
     return _change(
         snapshot,
         lambda columns: replace(columns, schema=without_default(columns.schema, column)),
-        "CHANGE COLUMN",
-        {"column": shown(column), "default": None},
+        operation="CHANGE COLUMN",
+        parameters={"column": shown(column), "default": None},
         **options,
     )
 
@@ -239,6 +241,7 @@ def with_columns(metadata: Metadata, columns: TableColumns) -> Metadata:
 def _change(
     snapshot: Snapshot,
     change: Callable[[TableColumns], TableColumns],
+    *,
     operation: str,
     parameters: Mapping[str, Any],
     **options: Any,
@@ -246,12 +249,14 @@ def _change(
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    return _commit(snapshot, change(table_columns(snapshot)), operation, parameters, **options)
+    changed = change(table_columns(snapshot))
+    return _commit(snapshot, changed, operation=operation, parameters=parameters, **options)
 
 
 def _commit(
     snapshot: Snapshot,
     columns: TableColumns,
+    *,
     operation: str,
     parameters: Mapping[str, Any],
     **options: Any,

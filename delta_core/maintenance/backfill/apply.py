@@ -102,7 +102,7 @@ def enable_row_tracking(
     while True:
         try:
             if adds := unnumbered_files(latest, limit=files_per_commit):
-                backfill.commit(latest, "ROW TRACKING BACKFILL", {}, *adds, last=False)
+                backfill.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
                 files, commits = files + len(adds), commits + 1
             else:
                 return BackfillResult(committed=backfill.enable(latest), files=files, commits=commits)
@@ -135,7 +135,7 @@ class _Backfill:
             actions.append(replace(latest.metadata, configuration=kept))
         if not actions:
             return latest
-        self.commit(latest, "ADD FEATURE", {"feature": FEATURE}, *actions, last=False)
+        self.commit(latest, *actions, operation="ADD FEATURE", parameters={"feature": FEATURE}, last=False)
         return latest.refresh()
 
     def enable(self, latest: Snapshot) -> Committed:
@@ -144,14 +144,16 @@ class _Backfill:
         wanted |= automatic_properties({FEATURE}, wanted, is_new=False)
         given = {k: v for k, v in wanted.items() if latest.metadata.configuration.get(k) != v}
         metadata = replace(latest.metadata, configuration=wanted)
-        return self.commit(latest, "SET TBLPROPERTIES", {"properties": given}, metadata, last=True)
+        return self.commit(
+            latest, metadata, operation="SET TBLPROPERTIES", parameters={"properties": given}, last=True
+        )
 
     def commit(
         self,
         latest: Snapshot,
+        *actions: Action,
         operation: str,
         parameters: dict[str, object],
-        *actions: Action,
         last: bool,
     ) -> Committed:
         """One of the commits; the idempotency key goes with the last."""

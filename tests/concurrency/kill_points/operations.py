@@ -36,6 +36,10 @@ ELSEWHERE = {
 NAMES_ELSEWHERE = {
     "CLONE": "it needs a second table; test_clone.py interrupts it, and its one commit is as RESTORE's",
     "CONVERT": "one commit that begins a table and writes no file, as `create` is",
+    "DROP COLUMNS": "one commit of one action, as ADD COLUMNS is",
+    "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
+    "REORG": "it writes and commits as a compaction does",
+    "ROW TRACKING BACKFILL": "commits without files; test_backfill.py ends it in between",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
 }
 """Names of commits that no operation here makes, with the reason."""

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from tests.support.repository import ROOT
 
-_FORWARDING = ("Transaction.begin", "Transaction.create", "_begin", "commit_new_files", "commit_change")
+_FORWARDING = (
+    *("Transaction.begin", "Transaction.create", "_begin", "commit_new_files", "commit_change"),
+    *("_change", "_commit", "self.commit", "backfill.commit"),
+)
+_AS_A_VALUE = "Operation"
+"""Made with the operation's name, and handed to what commits."""
 
 
 def committed_names() -> set[str]:
@@ -41,6 +46,8 @@ def _committed_names(path: Path) -> Iterator[str]:
             function = ast.unparse(node.func)
             if function in _FORWARDING:
                 given += [keyword.value for keyword in node.keywords if keyword.arg == "operation"]
+            elif function == _AS_A_VALUE:
+                given += [keyword.value for keyword in node.keywords if keyword.arg == "name"]
         elif isinstance(node, ast.FunctionDef):
             defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
             if node.name in ("create", "commit_new_files"):
