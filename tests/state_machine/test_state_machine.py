@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.state_machine.machine import TALLY, machine_of
 from tests.state_machine.operations.registry import OPERATIONS
-from tests.support.soak import SEED, rounds
+from tests.support.soak import SEED, SOAKING, rounds
 
 EXAMPLES = rounds(usual=50, soak=300)
 STEPS = rounds(usual=30, soak=50)
@@ -44,7 +44,8 @@ def test_a_table_is_what_the_model_says(record_property: Record) -> None:
     for what in sorted(TALLY):
         record_property(what, TALLY[what])
     idle = [one.name for one in OPERATIONS if not TALLY[f"did: {one.name}"]]
-    assert not idle, "these operations never came up"
+    # Some need what others must bring about first, which a sample need not hit upon; all steps together do.
+    assert len(idle) <= (0 if SOAKING else len(OPERATIONS) // 5), f"these operations never came up: {idle}"
 
 
 def test_there_are_rules_enough() -> None:
