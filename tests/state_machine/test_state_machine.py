@@ -20,7 +20,7 @@ EXAMPLES = rounds(usual=50, soak=300)
 STEPS = rounds(usual=30, soak=50)
 
 SAMPLE = SEED if SOAKING else "18e369276c87"
-"""The same sample for every commit until the full counts have been run: what they find belongs to no commit."""
+"""The same sample for every commit, until the full counts have been run once."""
 
 Record = Callable[[str, object], None]
 
