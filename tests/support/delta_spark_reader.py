@@ -3,13 +3,17 @@
 Usage: `python -m tests.support.delta_spark_reader REQUESTS OUT`.
 
 REQUESTS is a JSON list of {"uri", "version"}; the rows of request *i* are written to OUT/i.parquet. Spark
-resolves the jars from Maven on first use and keeps them in `.tools/ivy`; without them it fails.
+resolves the jars from Maven on first use and keeps them in `.tools/ivy`; without them it fails. With no
+arguments the jars are fetched and nothing is read.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,17 +36,31 @@ SETTINGS = {
 }
 
 
+@contextmanager
+def jars_to_ourselves() -> Iterator[None]:
+    """Holds the jars' folder: two sessions that fetch into it at once make each other's downloads fail."""
+    lock = ROOT / ".tools" / "ivy.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
 def session() -> SparkSession:
     """A classic session with delta-spark."""
     builder = SparkSession.builder.master("local[2]").appName("delta-spark-reader")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with jars_to_ourselves():
+        return builder.getOrCreate()
 
 
-def main(requests_file: str, out: str) -> None:
+def main(requests_file: str | None = None, out: str = "") -> None:
     """Answer every request."""
     spark = session()
+    if requests_file is None:
+        spark.stop()
+        return
     for index, request in enumerate(json.loads(Path(requests_file).read_text())):
         reader = spark.read.format("delta").option("versionAsOf", request["version"])
         pq.write_table(reader.load(request["uri"]).toArrow(), Path(out) / f"{index}.parquet")
