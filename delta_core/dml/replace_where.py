@@ -14,7 +14,8 @@ import pyarrow as pa
 from delta_core.actions import AddFile
 from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.find_rows import find_rows, remaining_rows
+from delta_core.dml.find_rows import find_rows
+from delta_core.dml.matched_rows import MatchedRows
 from delta_core.expressions.ast import Expression
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -51,9 +52,10 @@ def plan_replacement(
     """
     found = find_rows(snapshot, predicate)
     partly = [match for match in found.matches if not match.is_whole]
+    rows = MatchedRows(snapshot, predicate=predicate)
     rewritten = write_rows_to_files(
         snapshot.store,
-        remaining_rows(snapshot, partly),
+        (batch for match in partly for batch in rows.remaining(match)),
         plan=WritePlan.of(snapshot.protocol, snapshot.metadata),
         options=FileOptions(target_file_size_bytes=target_file_size_bytes),
         keep_row_ids=True,
