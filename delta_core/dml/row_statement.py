@@ -69,6 +69,7 @@ class ChangedFiles:
         written: those of `adds` whose files are new.
         vectors: how many of `adds` are old files with a new vector.
         copied_rows: how many rows are in new files as they were in old ones.
+        changed_rows: how many rows the statement changed, where all of them were read.
         owned: all files that were written.
     """
 
@@ -78,6 +79,7 @@ class ChangedFiles:
     written: tuple[AddFile, ...] = ()
     vectors: int = 0
     copied_rows: int = 0
+    changed_rows: int | None = None
     owned: OwnedFiles
 
 
@@ -261,7 +263,9 @@ class RowStatement:
             "num_copied_rows": 0 if changes is None else changes.copied_rows,
             "num_deletion_vectors_added": vectors,
         }
-        matched = _sum([match.num_matching for match in found.matches])
+        matched = None if changes is None else changes.changed_rows
+        if matched is None:
+            matched = _sum([match.num_matching for match in found.matches])
         return counts if matched is None else {f"num_{self.counted}_rows": matched, **counts}
 
     def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ that were deleted and inserted (PROTOCOL.md, "Change Data Files").
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_batch import RowBatch
@@ -119,7 +119,7 @@ def _changed(
     snapshot, plan = statement.snapshot, statement.plan
     rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     tells = records_changes(snapshot.protocol, snapshot.metadata)
-    copies = not statement.writes_vectors
+    copies, updated_rows = not statement.writes_vectors, 0
     files = RowFileWriter(
         snapshot.store,
         plan=plan,
@@ -137,14 +137,17 @@ def _changed(
                     continue
                 new = pipeline.updated_rows(assignments.apply(old))
                 files.write(new)
+                updated_rows += new.num_rows
                 if tells:
                     changes.write(old.columns, Change.BEFORE_UPDATE)
                     changes.write(new.columns, Change.AFTER_UPDATE)
         written, told = files.finish(), changes.finish()
-    if not copies:
-        return statement.with_vectors(found, written=written, changes=told)
-    copied = sum(match.num_left for match in found.matches)
-    return statement.rewritten(found, written=written, changes=told, copied_rows=copied)
+    if copies:
+        copied = sum(match.num_left for match in found.matches)
+        changed = statement.rewritten(found, written=written, changes=told, copied_rows=copied)
+    else:
+        changed = statement.with_vectors(found, written=written, changes=told)
+    return replace(changed, changed_rows=updated_rows)
 
 
 def _parts(

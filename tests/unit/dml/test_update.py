@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -172,6 +173,57 @@ def test_what_does_not_fit_changes_nothing(
     with pytest.raises(error, match=said):
         table.update(updates)
     assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_rows_are_counted_where_nobody_else_says_how_many_there_are(tmp_path: Path) -> None:
+    configuration = {"delta.dataSkippingNumIndexedCols": "0"}
+    write_deltalake(tmp_path, as_table(rows_of(7)), configuration=configuration)
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {}).pop("stats", None)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    assert DeltaTable(tmp_path).update({"v": "0"}).metrics["num_updated_rows"] == 7
+
+
+def test_a_name_with_a_dot_is_a_column_or_a_field_and_never_a_guess(tmp_path: Path) -> None:
+    both = pa.table({"a": [{"b": 1}], "a.b": [2], "my col": [3]})
+    write_deltalake(tmp_path, both, configuration={"delta.columnMapping.mode": "name"})
+    table = DeltaTable(tmp_path)
+    with pytest.raises(ConfigurationError, match="two columns"):
+        table.update({"a.b": "0"})
+    table.update({("a", "b"): "5", "`a.b`": "6", "my col": "`my col` + `a.b` + a.b"})
+    assert table.to_pyarrow_table().to_pylist() == [{"a": {"b": 5}, "a.b": 6, "my col": 6}]
+    with pytest.raises(ConfigurationError, match="mapping"):
+        table.update(["a"])  # type: ignore[arg-type]
+
+
+def test_required_columns_and_fields_are_written_beside_copied_rows(tmp_path: Path) -> None:
+    inner = StructType((StructField(name="x", data_type=LONG, nullable=False),))
+    schema = StructType(
+        (
+            StructField(name="id", data_type=LONG, nullable=False),
+            StructField(name="s", data_type=inner, nullable=False),
+        )
+    )
+    table = DeltaTable.create(tmp_path, schema)
+    rows = [{"id": number, "s": {"x": number}} for number in range(4)]
+    write_deltalake(table, pa.Table.from_pylist(rows), mode="append")
+    table.update({"s.x": "id + 10", "id": "id"}, "id >= 2")
+    assert by_id(tmp_path, "s") == [{"x": 0}, {"x": 1}, {"x": 12}, {"x": 13}]
+    with pytest.raises(ConstraintViolationError, match=r"s\.x"):
+        table.update({"s.x": "NULL"}, "id = 1")
+
+
+@pytest.mark.parametrize(
+    "new_values",
+    [{"s": {"zz": 1}}, {"s": 7}, {"l": "abc"}, {"l": {"a": 1}}, {"l": [1.5]}, {"m": 7}, {"m": {"a": "b"}}],
+)
+def test_a_python_value_of_another_shape_is_refused(tmp_path: Path, new_values: dict[str, Any]) -> None:
+    table = nested_table(tmp_path)
+    with pytest.raises(ExpressionError):
+        table.update(new_values=new_values)
+    assert table.version() == 0
 
 
 @pytest.mark.parametrize(
