@@ -25,6 +25,7 @@ from delta_core.errors import DeltaError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import parse_bool
@@ -38,6 +39,7 @@ from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
+from delta_core.transaction.vector_resolver import VectorResolver
 
 _VECTORS_FEATURE = "deletionVectors"
 _VECTORS_PROPERTY = "delta.enableDeletionVectors"
@@ -127,6 +129,7 @@ def delete_rows(
     if not found.matches and properties.txn is None:
         times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": 0}
         return DeleteResult(committed=None, metrics=_metrics(found, None) | times | _total(started))
+    resolver = _resolver(snapshot, allowed_roots=allowed_roots, clock=clock)
     transaction = Transaction.begin(
         snapshot,
         operation="DELETE",
@@ -135,6 +138,7 @@ def delete_rows(
         properties=properties,
         observer=observer,
         clock=clock,
+        resolver=resolver,
     )
     changes = _changes(
         snapshot,
@@ -155,8 +159,12 @@ def delete_rows(
         changes.owned.discard(Rejected(error=error))
         raise
     outcome = commit_and_checkpoint(transaction)
-    changes.owned.discard(outcome)
-    return DeleteResult(committed=raise_for_result(outcome), metrics=metrics | _total(started))
+    if resolver is None:
+        changes.owned.discard(outcome)
+    else:
+        resolver.discard(outcome, changes.owned)
+    committed = raise_for_result(outcome)
+    return DeleteResult(committed=committed, metrics=metrics | _counted(committed, metrics) | _total(started))
 
 
 def writes_vectors(snapshot: Snapshot) -> bool:
@@ -168,6 +176,31 @@ def writes_vectors(snapshot: Snapshot) -> bool:
         return parse_bool(text)
     except ValueError:
         return False
+
+
+def _resolver(
+    snapshot: Snapshot, *, allowed_roots: Sequence[LogStore], clock: Clock
+) -> VectorResolver | None:
+    """What joins the vectors of deletions at the same time; None where rows are copied instead."""
+    if not writes_vectors(snapshot):
+        return None
+    return VectorResolver(
+        snapshot.store,
+        properties=snapshot.properties,
+        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
+        clock=clock,
+    )
+
+
+def _counted(committed: Committed, metrics: Mapping[str, int]) -> dict[str, int]:
+    """The counts as they were committed: another writer may have taken some of the rows first."""
+    names = {
+        "numDeletedRows": "num_deleted_rows",
+        "numRemovedFiles": "num_removed_files",
+        "numDeletionVectorsAdded": "num_deletion_vectors_added",
+    }
+    found = committed.operation_metrics
+    return {ours: int(found[theirs]) for theirs, ours in names.items() if theirs in found and ours in metrics}
 
 
 def _changes(

@@ -120,7 +120,7 @@ class TestCreation:
             ({"delta.checkpointInterval": "none"}, InvalidTablePropertyError),
             ({"delta.enableChangeDataFeed": "true"}, UnsupportedTableFeatureError),
             ({"delta.columnMapping.mode": "other"}, InvalidTablePropertyError),
-            ({"delta.enableRowTracking": "true"}, UnsupportedTableFeatureError),
+            ({"delta.enableVariantShredding": "true"}, UnsupportedTableFeatureError),
             ({"delta.feature.clustering": "supported"}, UnsupportedTableFeatureError),
         ],
     )
