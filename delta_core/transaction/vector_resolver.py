@@ -126,6 +126,11 @@ class VectorResolver:
         self._written: list[DeletionVectorDescriptor] = []
         self._last: Sequence[Action] | None = None
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether what would be committed now is no longer what was staged."""
+        return self._last is not None
+
     def resolve(
         self,
         violation: RuleViolation,
