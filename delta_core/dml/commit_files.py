@@ -259,7 +259,8 @@ def _stage(
     predicate: Expression | None,
     clock: Clock,
 ) -> None:
-    transaction.add(*change.actions)
+    # Rows that a replaceWhere copies have their ids in the files; all others are new.
+    transaction.add(*change.actions).preserve_rows(True)
     snapshot = transaction.snapshot
     removed: pa.Table | None = None
     if plan is not None:
