@@ -341,9 +341,21 @@ def test_two_updates_of_one_file_conflict_and_leave_no_file(tmp_path: Path, vect
     stale = table.snapshot
     table.update({"v": "1"}, "id = 1")
     before = sorted(tmp_path.rglob("*.*"))
+    # Another row of the file is another writer's, where rows go by vectors.
     with pytest.raises(ConcurrentModificationError):
-        update_rows(stale, {"v": "2"}, "id = 2")
+        update_rows(stale, {"v": "2"}, "id = 1" if vectors else "id = 2")
     assert sorted(tmp_path.rglob("*.*")) == before
+
+
+def test_two_updates_of_different_rows_of_one_file_both_happen(tmp_path: Path) -> None:
+    table = make(tmp_path, rows_of(4000), vectors=True)
+    stale = table.snapshot
+    table.update({"v": "1"}, "id = 1")
+    result = update_rows(stale, {"v": "2"}, "id = 2")
+    assert (result.version, result.metrics["num_updated_rows"]) == (stale.version + 2, 1)
+    changed = {row[0]: row for row in our_rows(tmp_path) if row[0] in (1, 2)}
+    assert {key: row[1] for key, row in changed.items()} == {1: 1, 2: 2}
+    assert len(our_rows(tmp_path)) == 4000
 
 
 TRACKED = {
