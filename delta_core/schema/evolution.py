@@ -163,8 +163,8 @@ def require_writable_void(schema: StructType) -> None:
     if _unwritable(schema):
         raise SchemaError(
             "Rows cannot be written while the schema has this void or empty column",
-            cause="A void inside an array or map, a struct without fields, or a struct or table of nothing but "
-            "void has no file form",
+            cause="A void inside an array or map, a struct without fields, or a struct or table of nothing "
+            "but void has no file form",
             fix="Give the column another type first",
         )
 
