@@ -40,9 +40,9 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
     """
+    request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
     refuse_internal_properties(properties)
-    request = ProtocolRequest.of(properties)
     metadata = with_configuration(snapshot, {**snapshot.metadata.configuration, **request.properties})
     if MODE_KEY in request.properties:
         mode = parse_mode(request.properties[MODE_KEY])
