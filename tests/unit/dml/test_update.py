@@ -15,6 +15,7 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import (
     ConcurrentModificationError,
@@ -28,7 +29,6 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Arithmetic, ArithmeticOperator, Column, Literal
 from delta_core.schema.types import INTEGER, LONG, StructField, StructType
 from delta_core.transaction.commit_properties import CommitProperties
-from tests.support.writable_features import let_write
 from tests.unit.dml.test_delete import (
     Row,
     as_table,
@@ -335,26 +335,43 @@ def test_a_key_makes_the_statement_happen_once(tmp_path: Path) -> None:
     assert {row[0] for row in our_rows(tmp_path)} == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize("vectors", [True, False])
-def test_two_updates_of_one_file_conflict_and_leave_no_file(tmp_path: Path, vectors: bool) -> None:
+@pytest.mark.parametrize(("vectors", "predicate"), [(True, "id < 3"), (False, "id = 2")])
+def test_a_second_update_conflicts_and_leaves_no_file(tmp_path: Path, vectors: bool, predicate: str) -> None:
     table = make(tmp_path, rows_of(4000), vectors=vectors)
     stale = table.snapshot
     table.update({"v": "1"}, "id = 1")
     before = sorted(tmp_path.rglob("*.*"))
-    # Another row of the file is another writer's, where rows go by vectors.
     with pytest.raises(ConcurrentModificationError):
-        update_rows(stale, {"v": "2"}, "id = 1" if vectors else "id = 2")
+        update_rows(stale, {"v": "2"}, predicate)
     assert sorted(tmp_path.rglob("*.*")) == before
 
 
-def test_two_updates_of_different_rows_of_one_file_both_happen(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(4000), vectors=True)
+def test_by_vectors_other_rows_of_a_file_are_updated_at_the_same_time(tmp_path: Path) -> None:
+    rows = rows_of(40)
+    table = make(
+        tmp_path,
+        rows,
+        vectors=True,
+        configuration={"delta.enableChangeDataFeed": "true"},
+        features=("changeDataFeed",),
+    )
     stale = table.snapshot
-    table.update({"v": "1"}, "id = 1")
-    result = update_rows(stale, {"v": "2"}, "id = 2")
-    assert (result.version, result.metrics["num_updated_rows"]) == (stale.version + 2, 1)
-    found = {row["id"]: row["v"] for row in DeltaTable(tmp_path).to_pyarrow_table().to_pylist()}
-    assert (found[1], found[2], len(found)) == (1, 2, 4000)
+    table.update({"v": "-1"}, "id = 1")
+    delete_rows(stale, "id = 2")
+    update_rows(stale, {"v": "-3"}, "id = 3")
+    with pytest.raises(ConcurrentModificationError):
+        update_rows(stale, {"v": "-4"}, "id = 2")
+    left = [row for row in rows if row[0] > 3 or row[0] == 0]
+    expected = sorted([*left, (1, "b", -1.0), (3, "b", -3.0)], key=repr)
+    assert our_rows(tmp_path) == expected == deltalake_rows(tmp_path)
+    told = DeltaTable(tmp_path).load_cdf(2).read_all().to_pylist()
+    assert [(row["_commit_version"], row["_change_type"], row["id"], row["v"]) for row in told] == [
+        (2, "update_preimage", 1, 0.5),
+        (2, "update_postimage", 1, -1.0),
+        (3, "delete", 2, 1.0),
+        (4, "update_preimage", 3, 1.5),
+        (4, "update_postimage", 3, -3.0),
+    ]
 
 
 TRACKED = {
@@ -365,10 +382,7 @@ TRACKED = {
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_rows_keep_their_ids_and_only_updated_ones_a_new_version(
-    tmp_path: Path, vectors: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_write(monkeypatch, "rowTracking")
+def test_rows_keep_their_ids_and_only_updated_ones_a_new_version(tmp_path: Path, vectors: bool) -> None:
     table = make(
         tmp_path,
         rows_of(20),
