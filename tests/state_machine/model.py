@@ -54,6 +54,11 @@ class State:
         """Whether the table keeps a change feed."""
         return self.properties.get("delta.enableChangeDataFeed") == "true"
 
+    @property
+    def tracks_rows(self) -> bool:
+        """Whether each row has an id that it keeps."""
+        return self.properties.get("delta.enableRowTracking") == "true"
+
     def column(self, name: str) -> Column | None:
         """The column of that name."""
         return next((found for found in self.columns if found.name == name), None)
