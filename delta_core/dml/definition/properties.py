@@ -46,9 +46,9 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
     """
+    request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
     refuse_internal_properties(properties)
-    request = ProtocolRequest.of(properties)
     wanted = {**snapshot.metadata.configuration, **request.properties}
     if turns_row_tracking_on(snapshot, request.properties):
         wanted |= automatic_properties({ROW_TRACKING}, wanted, is_new=False)
