@@ -26,7 +26,21 @@ ROW_GROUP_ROWS = 131_072
 _PIECE_ROWS = 32_768
 _MAX_THREADS = 4
 
-_UNIQUE = frozenset({"add.path", "add.stats", "remove.path"})
+# Values that hardly ever occur again. Arrow fills a dictionary with them until it is too large, and then
+# encodes what it has once more.
+_UNIQUE = frozenset(
+    {
+        "add.path",
+        "add.stats",
+        "add.modificationTime",
+        "add.size",
+        "remove.path",
+        "remove.deletionTimestamp",
+        "add.deletionVector.pathOrInlineDv",
+        "remove.deletionVector.pathOrInlineDv",
+    }
+)
+_UNIQUE_BELOW = ("add.stats_parsed.minValues.", "add.stats_parsed.maxValues.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +154,7 @@ def _repeating(schema: pa.Schema) -> list[str]:
     pq.ParquetWriter(sink, schema, store_schema=False).close()
     found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
     leaves = (found.column(index).path for index in range(len(found)))
-    return [leaf for leaf in leaves if leaf not in _UNIQUE]
+    return [leaf for leaf in leaves if leaf not in _UNIQUE and not leaf.startswith(_UNIQUE_BELOW)]
 
 
 def write_parquet(sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.RecordBatch | pa.Table]) -> int:
