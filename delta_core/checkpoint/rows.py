@@ -1,6 +1,6 @@
 """The rows of a version's checkpoint (PROTOCOL.md, "Checkpoints", "Action Reconciliation").
 
-They are made batch by batch, so that writing them takes no memory that grows with the table.
+They are made group by group, so that writing them takes no memory that grows with the table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ ROW_GROUP_ROWS = 131_072
 _PIECE_ROWS = 32_768
 _MAX_THREADS = 4
 
-_UNIQUE = frozenset({"add.path", "add.stats", "remove.path"})
+# Values that hardly ever occur again. Arrow fills a dictionary with them until it is too large, and then
+# encodes what it has once more.
+_UNIQUE = frozenset(
+    {
+        "add.path",
+        "add.stats",
+        "add.modificationTime",
+        "add.size",
+        "remove.path",
+        "remove.deletionTimestamp",
+        "add.deletionVector.pathOrInlineDv",
+        "remove.deletionVector.pathOrInlineDv",
+    }
+)
+_UNIQUE_BELOW = ("add.stats_parsed.minValues.", "add.stats_parsed.maxValues.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +76,16 @@ class CheckpointRows:
         transactions = unexpired_transactions(snapshot)
         return [snapshot.protocol, snapshot.metadata, *transactions, *snapshot.domain_metadata.values()]
 
-    def file_batches(self) -> Iterator[pa.RecordBatch]:
-        """The live files, and then the tombstones that have not expired; in batches of ROW_GROUP_ROWS or so.
+    def file_groups(self) -> Iterator[pa.Table]:
+        """The live files, and then the tombstones that have not expired, ROW_GROUP_ROWS at a time.
+
+        The next rows are made while the caller writes those that it has: decoding keeps one core busy and
+        encoding another. Close the iterator to stop early.
 
         Raises:
             CorruptLogError: the checkpoint that the version is read from cannot be decoded.
         """
-        return _grouped(self._file_rows())
+        return _ahead(_grouped(self._file_rows()))
 
     def _file_rows(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
@@ -102,21 +119,33 @@ def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator
             yield waiting.popleft().result()
 
 
-def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches joined, so that row groups are neither many nor larger than ROW_GROUP_ROWS."""
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Small batches together, so that row groups are neither many nor larger than ROW_GROUP_ROWS.
+
+    They are not joined to one: a copy of every column would take as long as some of the encoding.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         while rows + batch.num_rows >= ROW_GROUP_ROWS:
             taken = ROW_GROUP_ROWS - rows
-            yield pa.concat_batches([*waiting, batch.slice(0, taken)])
+            yield pa.Table.from_batches([*waiting, batch.slice(0, taken)])
             batch = batch.slice(taken)
             waiting, rows = [], 0
         if batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield pa.Table.from_batches(waiting)
+
+
+def _ahead(groups: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same, the next one made by another thread while the caller has this one."""
+    with ThreadPoolExecutor(1, "deltaward-checkpoint-rows") as pool:
+        coming = pool.submit(next, groups, None)
+        while (group := coming.result()) is not None:
+            coming = pool.submit(next, groups, None)
+            yield group
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
@@ -125,11 +154,11 @@ def _repeating(schema: pa.Schema) -> list[str]:
     pq.ParquetWriter(sink, schema, store_schema=False).close()
     found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
     leaves = (found.column(index).path for index in range(len(found)))
-    return [leaf for leaf in leaves if leaf not in _UNIQUE]
+    return [leaf for leaf in leaves if leaf not in _UNIQUE and not leaf.startswith(_UNIQUE_BELOW)]
 
 
-def write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write rows as they come, a row group for each batch that is not longer than ROW_GROUP_ROWS.
+def write_parquet(sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.RecordBatch | pa.Table]) -> int:
+    """Write rows as they come, a row group for each part that is not longer than ROW_GROUP_ROWS.
 
     Returns:
         How many rows.
@@ -144,7 +173,7 @@ def write_parquet(sink: pa.NativeFile, schema: pa.Schema, batches: Iterable[pa.R
         store_schema=False,
         write_page_checksum=True,
     ) as writer:
-        for batch in batches:
-            writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
-            num_rows += batch.num_rows
+        for group in groups:
+            writer.write(group, row_group_size=ROW_GROUP_ROWS)
+            num_rows += group.num_rows
     return num_rows

@@ -44,7 +44,7 @@ def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
     """
     store, version = rows.snapshot.store, rows.snapshot.version
     schema = pa.schema([rows.schema.field(name) for name in _COLUMNS])
-    batches = _Cut(batch.select(_COLUMNS) for batch in rows.file_batches())
+    batches = _Cut(group.select(_COLUMNS) for group in rows.file_groups())
     paths: list[str] = []
     written: list[Sidecar] = []
     try:
@@ -67,22 +67,22 @@ def delete_sidecars(store: LogStore, paths: Sequence[str]) -> None:
 
 
 class _Cut:
-    """Batches, so many rows at a time."""
+    """Groups of rows, so many rows at a time."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._next = next(batches, None)
+    def __init__(self, groups: Iterator[pa.Table]) -> None:
+        self._groups = groups
+        self._next = next(groups, None)
 
     @property
     def exhausted(self) -> bool:
         """Whether there is no row any more."""
         return self._next is None
 
-    def next_rows(self, count: int) -> Iterator[pa.RecordBatch]:
+    def next_rows(self, count: int) -> Iterator[pa.Table]:
         """The next rows, as many as that or all that are left."""
         while self._next is not None and count:
             taken = self._next.slice(0, count)
             rest = self._next.slice(taken.num_rows)
-            self._next = rest if rest.num_rows else next(self._batches, None)
+            self._next = rest if rest.num_rows else next(self._groups, None)
             count -= taken.num_rows
             yield taken

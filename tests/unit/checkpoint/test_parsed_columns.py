@@ -194,7 +194,7 @@ def test_only_columns_with_statistics_by_their_physical_names(tmp_path: Path) ->
         ),
     )
     rows = rows_module.CheckpointRows.of(_load(log))
-    (batch,) = rows.file_batches()
+    (batch,) = rows.file_groups()
     (found,) = (row["add"] for row in batch.to_pylist())
     assert found["partitionValues_parsed"] == {"col-1": 5}
     assert found["stats_parsed"]["minValues"] == {"col-2": 1, "col-4": 3}
@@ -217,7 +217,7 @@ def test_tables_with_deletion_vectors_say_if_bounds_are_tight(tmp_path: Path) ->
         add("silent", stats='{"numRecords":9,"minValues":{"id":1}}'),
         add("odd", stats='{"numRecords":9,"tightBounds":"no"}'),
     )
-    (batch,) = rows_module.CheckpointRows.of(_load(log)).file_batches()
+    (batch,) = rows_module.CheckpointRows.of(_load(log)).file_groups()
     found = {row["add"]["path"]: row["add"]["stats_parsed"]["tightBounds"] for row in batch.to_pylist()}
     assert found == {"wide": False, "tight": True, "silent": None, "odd": None}
 
