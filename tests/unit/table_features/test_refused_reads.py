@@ -37,7 +37,7 @@ def test_the_files_of_a_table_with_an_unknown_reader_feature_are_not_listed(tmp_
     )
     snapshot = _snapshot(log)
     assert snapshot.version == 0, "what does not depend on files is known"
-    with pytest.raises(UnsupportedTableFeatureError, match="list the table's files.*fromTheFuture"):
+    with pytest.raises(UnsupportedTableFeatureError, match=r"list the table's files.*fromTheFuture"):
         _ = snapshot.files
 
 
@@ -80,7 +80,7 @@ def test_row_ids_of_a_table_that_has_not_turned_them_on_are_not_made_up(tmp_path
         add("a"),
     )
     with pytest.raises(RowTrackingDisabledError) as caught:
-        Scan(_snapshot(log), metadata_columns=["_metadata.row_id"]).to_table()
+        Scan(_snapshot(log), metadata_columns=["_row_id"]).to_table()
     assert "delta.enableRowTracking is not true" in caught.value.cause
 
 
