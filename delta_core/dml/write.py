@@ -15,8 +15,15 @@ from delta_core.data.parquet_writer import FileOptions
 from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
+from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError, TableNotFoundError
+from delta_core.errors import (
+    ConfigurationError,
+    MetadataChangedError,
+    SchemaError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -36,6 +43,7 @@ from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 WriteMode = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode = Literal["merge", "overwrite"]
+PartitionOverwriteMode = Literal["static", "dynamic"]
 
 HANDLE_MAX_AGE_MS = 60_000
 """An open table that has not looked at the log for this long does so before an append."""
@@ -76,6 +84,7 @@ def write_deltalake(
     partition_by: Sequence[str] | str | None = None,
     schema_mode: SchemaMode | None = None,
     predicate: str | None = None,
+    partition_overwrite_mode: PartitionOverwriteMode = "static",
     configuration: Mapping[str, str] | None = None,
     commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     storage_options: Mapping[str, str] | None = None,
@@ -103,6 +112,8 @@ def write_deltalake(
             predicate, replaces the schema.
         predicate: with mode `overwrite`, replace only the rows that match (replaceWhere); every written
             row must match too.
+        partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly those
+            partitions in which there are new rows; no rows replace nothing. The table must be partitioned.
         configuration: table properties of a new table.
         commit_properties: provenance, idempotency key and limits of the commit.
         storage_options: for the store.
@@ -129,7 +140,7 @@ def write_deltalake(
         CommitStateUnknownError: the store never said whether the commit landed; files were kept.
         ConfigurationError: arguments that contradict each other.
     """
-    _check_arguments(mode, schema_mode, predicate)
+    _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
     properties = _with_key(commit_properties, txn)
     handle, store, snapshot, known_at_ms = _open(table_or_uri, mode, storage_options, clock)
     if snapshot is not None:
@@ -159,6 +170,7 @@ def write_deltalake(
         store=store,
         rows=rows,
         mode=mode,
+        replaces_partitions=partition_overwrite_mode == "dynamic",
         definition=definition,
         predicate=predicate,
         options=FileOptions(
@@ -169,6 +181,7 @@ def write_deltalake(
         properties=properties,
         observer=observer,
         clock=clock,
+        may_be_behind=handle is not None and mode == "append",
     )
     try:
         committed = write.run(snapshot, known_at_ms)
@@ -183,17 +196,23 @@ def write_deltalake(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """One call's rows and wishes, for as many attempts as they take."""
+    """One call's rows and wishes, for as many attempts as they take.
+
+    Attributes:
+        may_be_behind: whether the snapshot is what an open table shows, and the log has not been asked.
+    """
 
     store: LogStore
     rows: Rows
     mode: WriteMode
+    replaces_partitions: bool
     definition: TableDefinition
     predicate: str | None
     options: FileOptions
     properties: CommitProperties
     observer: TransactionObserver
     clock: Clock
+    may_be_behind: bool
 
     def run(self, snapshot: Snapshot | None, known_at_ms: int) -> Committed:
         """Write and commit; rows with generated numbers anew where another writer took the numbers first.
@@ -201,12 +220,21 @@ class _Write:
         A stream is read once: its conflict is the caller's, as every other conflict is.
         """
         for attempt in range(self.properties.max_attempts):
-            change = plan_table_change(
-                snapshot,
-                data_schema=from_arrow(self.rows.schema),
-                definition=self.definition,
-                now_ms=self.clock.now_ms(),
-            )
+            try:
+                change = self._planned(snapshot)
+            except SchemaError:
+                if snapshot is None or not self.may_be_behind:
+                    raise
+                # What does not fit the table as it was opened may fit it as it is.
+                newer = snapshot.refresh()
+                if newer.version == snapshot.version:
+                    raise
+                snapshot, known_at_ms = newer, newer.known_at_ms
+                if (applied := self._applied(snapshot, attempt)) is not None:
+                    return applied
+                change = self._planned(snapshot)
+            if self.replaces_partitions:
+                require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
                 return self._committed(snapshot, known_at_ms, change, written)
@@ -218,12 +246,25 @@ class _Write:
                 if not differ_in_marks_alone(snapshot.schema, newer.schema):
                     raise
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                found = already_applied(snapshot, self.properties.txn)
-                if found is not None:
-                    return AlreadyApplied(
-                        version=snapshot.version, attempts=attempt, snapshot=snapshot, transaction=found
-                    )
+                if (applied := self._applied(snapshot, attempt)) is not None:
+                    return applied
         raise AssertionError("the last attempt returns or raises")
+
+    def _applied(self, snapshot: Snapshot, attempts: int) -> AlreadyApplied | None:
+        found = already_applied(snapshot, self.properties.txn)
+        if found is None:
+            return None
+        return AlreadyApplied(
+            version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=found
+        )
+
+    def _planned(self, snapshot: Snapshot | None) -> TableChange:
+        return plan_table_change(
+            snapshot,
+            data_schema=from_arrow(self.rows.schema),
+            definition=self.definition,
+            now_ms=self.clock.now_ms(),
+        )
 
     def _written(self, change: TableChange) -> WrittenRows:
         return write_rows(
@@ -243,7 +284,7 @@ class _Write:
             snapshot,
             self.store,
             surface=Surface.ARROW_ROWS,
-            mode=_commit_mode(self.mode, self.predicate),
+            mode=_commit_mode(self.mode, self.predicate, replaces_partitions=self.replaces_partitions),
             adds=written.adds,
             schema=from_arrow(self.rows.schema),
             predicate=self.predicate,
@@ -306,9 +347,11 @@ def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _commit_mode(mode: WriteMode, predicate: str | None) -> CommitMode:
+def _commit_mode(mode: WriteMode, predicate: str | None, *, replaces_partitions: bool) -> CommitMode:
     if mode != "overwrite":
         return CommitMode.APPEND
+    if replaces_partitions:
+        return CommitMode.REPLACE_PARTITIONS
     return CommitMode.OVERWRITE if predicate is None else CommitMode.REPLACE_WHERE
 
 
@@ -326,7 +369,9 @@ def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> Commi
     return replace(properties, txn=txn)
 
 
-def _check_arguments(mode: str, schema_mode: str | None, predicate: str | None) -> None:
+def _check_arguments(
+    mode: str, schema_mode: str | None, predicate: str | None, partition_overwrite_mode: str
+) -> None:
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(
             f"There is no write mode {mode!r}.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
@@ -334,6 +379,19 @@ def _check_arguments(mode: str, schema_mode: str | None, predicate: str | None) 
     if schema_mode not in (None, "merge", "overwrite"):
         raise ConfigurationError(
             f"There is no schema mode {schema_mode!r}.", fix="Use 'merge', 'overwrite' or None."
+        )
+    if partition_overwrite_mode not in ("static", "dynamic"):
+        raise ConfigurationError(
+            f"There is no partition overwrite mode {partition_overwrite_mode!r}.",
+            fix="Use 'static' or 'dynamic'.",
+        )
+    if partition_overwrite_mode == "dynamic" and (
+        mode != "overwrite" or predicate is not None or schema_mode == "overwrite"
+    ):
+        raise ConfigurationError(
+            "Partitions are replaced by mode='overwrite' without a predicate, and keep their schema.",
+            cause="The new rows themselves say what they replace.",
+            fix="Pass mode='overwrite' alone, or leave partition_overwrite_mode out.",
         )
     if predicate is not None and mode != "overwrite":
         raise ConfigurationError(

@@ -60,7 +60,8 @@ class TableMachine(RuleBasedStateMachine):
         self.path = scratch / "table"
         self._mirror = Mirror(self.path, scratch / "commits", self.clock)
         self._next_key = 0
-        self._row_ids: dict[int, int] = {}
+        self._row_ids: dict[int, dict[int, int]] = {}
+        self._id_owners: dict[int, int] = {}
         self._steps = 0
         self.table: DeltaTable
         self.newest: DeltaTable
@@ -290,17 +291,36 @@ class TableMachine(RuleBasedStateMachine):
         TALLY["change feeds"] += 1
 
     def _check_row_ids(self, table: DeltaTable) -> None:
-        """A row keeps its id, and no two rows ever have the same."""
-        if self.state.properties.get("delta.enableRowTracking") != "true":
+        """A row keeps its id for as long as row tracking stays on, and no two rows ever have the same."""
+        if not self.state.tracks_rows:
             return
         found = table.to_pyarrow_table([KEY], row_ids=True)
         ids = dict(zip(found.column(KEY).to_pylist(), found.column("_row_id").to_pylist(), strict=True))
         assert None not in ids.values()
         for key, row_id in ids.items():
-            assert self._row_ids.setdefault(key, row_id) == row_id, f"row {key} has another id now"
-        assert len(set(self._row_ids.values())) == len(self._row_ids), "two rows have had the same id"
+            assert self._id_owners.setdefault(row_id, key) == key, f"row {key} has the id of another"
+        assert len(set(ids.values())) == len(ids), "two rows have the same id"
+        before = self._known_row_ids(table)
+        for key in ids.keys() & before.keys():
+            assert ids[key] == before[key], f"row {key} has another id now"
+        self._row_ids[table.version()] = ids
         versions = found.column("_row_commit_version").to_pylist()
         assert all(0 <= version <= table.version() for version in versions)
+
+    def _known_row_ids(self, table: DeltaTable) -> dict[int, int]:
+        """The ids that rows must still have: those of the last version seen, or of the one that came back.
+
+        None where row tracking was off in between: rows that are copied then get new ids.
+        """
+        newest = table.history(1)[0].commit_info
+        if newest.operation == "RESTORE":
+            text = str(newest.operation_parameters.get("version"))
+            return self._row_ids.get(int(text), {}) if text.isdigit() else {}
+        seen = max((version for version in self._row_ids if version <= table.version()), default=None)
+        if seen is None:
+            return {}
+        passed = range(seen, table.version() + 1)
+        return self._row_ids[seen] if all(self.model.at(one).tracks_rows for one in passed) else {}
 
     # ------------------------------------------------------------ time
 

@@ -54,6 +54,11 @@ class State:
         """Whether the table keeps a change feed."""
         return self.properties.get("delta.enableChangeDataFeed") == "true"
 
+    @property
+    def tracks_rows(self) -> bool:
+        """Whether each row has an id that it keeps."""
+        return self.properties.get("delta.enableRowTracking") == "true"
+
     def column(self, name: str) -> Column | None:
         """The column of that name."""
         return next((found for found in self.columns if found.name == name), None)
@@ -115,8 +120,8 @@ class Model:
         return self.versions[version].state
 
     def add(self, state: State, time_ms: int) -> None:
-        """One more version."""
-        self.versions.append(Version(state=state, time_ms=time_ms))
+        """One more version, committed then, or a millisecond after the last one if the clock stood still."""
+        self.versions.append(Version(state=state, time_ms=max(time_ms, self.versions[-1].time_ms + 1)))
 
     def promised(self) -> range:
         """The versions that must be readable."""
