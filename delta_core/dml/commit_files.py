@@ -154,7 +154,9 @@ def commit_new_files(
                 change = plan_table_change(
                     snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
                 )
-            if written_for is not None and written_for is not change:
+            # Files that came without a definition are those of what was known when they were written.
+            written_for = written_for or change
+            if written_for is not change:
                 _check_same_files(written_for, change)
             _check_layout(adds, change)
             resolved = resolve_predicate(predicate, change.schema)

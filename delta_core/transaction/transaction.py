@@ -488,6 +488,6 @@ class Transaction:
         return staged if staged is not None else self._base().metadata
 
     def _base(self) -> Snapshot:
-        if self.snapshot is None:
-            raise CommitError("The transaction has no snapshot.")
+        # Whoever creates a table has staged both actions, and reads nothing that was there before.
+        assert self.snapshot is not None
         return self.snapshot
