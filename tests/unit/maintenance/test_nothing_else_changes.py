@@ -1,7 +1,7 @@
-"""Every verb of maintenance, over tables with features: what a reader, or a reader of changes, sees is the same.
+"""Every verb of maintenance, over tables with features: what is seen of them stays the same.
 
-Row ids, row commit versions, column mapping, tags, domains, deletion vectors where no file is rewritten, old
-versions; and each commit says `dataChange=false`, so that whoever reads changes sees nothing.
+Seen by a reader, and by a reader of changes: row ids, row commit versions, column mapping, tags, domains, old
+versions, deletion vectors where no file is rewritten; and each commit says `dataChange=false`.
 """
 
 from __future__ import annotations
