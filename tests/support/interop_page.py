@@ -41,10 +41,10 @@ that it had not touched still had their row ids.
 """
 
 _LEGEND = """
-A number is of tables, alone and in sets: **12** is all of the 12 that have the feature; 8 / 12 is 8 of them, and the
-rest have some other feature, too, that the peer says it does not do. A dash is none. *Read* is every version of the
-table. *Alone* is what the peer did with the table that has nothing but this feature; its words, where it refused, are
-below. *We read its own* is of the tables that delta-spark wrote.
+A number is of tables, alone and in sets: **12** is all of the 12 that have the feature; 8 / 12 is 8 of them, and
+the rest have some other feature, too, that the peer says it does not do. A dash is none. *Read* is every version
+of the table. *Alone* is what the peer did with the table that has nothing but this feature; its words, where it
+refused, are below. *We read its own* is of the tables that delta-spark wrote.
 """
 
 
@@ -74,7 +74,7 @@ def page(written: Mapping[str, Any], read: Mapping[str, Any]) -> str:
             whole = [table for table in having if _reads_all(table, peer)]
             cells += [_share(len(whole), len(having)), _alone(alone, peer, words)]
         compared = [table for table in having if table.get("changes", {}).get("versions")]
-        cells.append(str(len(compared)) if compared else "–")
+        cells.append(str(len(compared)) if compared else "-")
         for peer in _WRITERS:
             went = [table for table in having if table["goes_on"].get(peer, {}).get("appended")]
             cells.append(_share(len(went), len(having)))
@@ -106,13 +106,15 @@ class _Words:
 
 def _alone(table: Mapping[str, Any] | None, peer: str, words: _Words) -> str:
     if table is None or peer not in table["reads"]:
-        return "–"
+        return "-"
     found = table["reads"][peer]
     if not found["refused"]:
         return "yes"
     said = sorted(f"{peer}: {text}" for text in found["refused"])
     marks = ", ".join(str(words.number(text)) for text in said)
-    return f"{found['equal']} of {table['versions']} versions ({marks})" if found["equal"] else f"no ({marks})"
+    return (
+        f"{found['equal']} of {table['versions']} versions ({marks})" if found["equal"] else f"no ({marks})"
+    )
 
 
 def _reads_all(table: Mapping[str, Any], peer: str) -> bool:
@@ -120,13 +122,13 @@ def _reads_all(table: Mapping[str, Any], peer: str) -> bool:
 
 
 def _share(some: int, of: int) -> str:
-    return f"**{of}**" if some == of else f"{some} / {of}" if some else "–"
+    return f"**{of}**" if some == of else f"{some} / {of}" if some else "-"
 
 
 def _own(feature: str, read: Mapping[str, Any]) -> str:
     name = _NAMES_THERE.get(feature, feature)
     count = sum("error" not in table and name in table["features"] for table in read["tables"])
-    return str(count) if count else "–"
+    return str(count) if count else "-"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ import deltalake
 import duckdb
 import duckdb_extension_delta
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from delta_core import DeltaTable
 from delta_core.scan.change_data import COMMIT_TIMESTAMP
@@ -91,7 +92,8 @@ class Peers:
     def _spark_goes_on(self, path: Path, rows: pa.Table | None, predicate: str | None) -> None:
         assert self._spark is not None
         if rows is not None:
-            frame = self._spark.createDataFrame(rows)
+            schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+            frame = self._spark.createDataFrame(rows, schema)
             frame.write.format("delta").mode("append").save(str(path))
         if predicate is not None:
             self._spark.sql(f"DELETE FROM delta.`{path}` WHERE {predicate}")
@@ -154,10 +156,25 @@ def _reads(peers: Peers, peer: str, table: WrittenTable) -> dict[str, Any]:
         except RefusalError as refusal:
             refused[str(refusal)] += 1
             continue
-        expected = canonical_model(table.model.at(version).visible())
-        _same(canonical_rows(found), expected, f"version {version} by {peer}")
-        equal += 1
+        rows = table.model.at(version).visible()
+        fault, columns = _known_fault(peer, table, version)
+        if columns:
+            refused[fault] += 1
+            found = found.drop_columns(list(columns))
+            rows = [{name: row[name] for name in row if name not in columns} for row in rows]
+        _same(canonical_rows(found), canonical_model(rows), f"version {version} by {peer}")
+        equal += not columns
     return {"equal": equal, "refused": dict(refused)}
+
+
+def _known_fault(peer: str, table: WrittenTable, version: int) -> tuple[str, tuple[str, ...]]:
+    """What a peer is known to read wrong in any engine's tables, and the columns that are left out for it."""
+    if peer == "duckdb":
+        mode = DeltaTable(table.path, version).metadata().configuration.get("delta.columnMapping.mode")
+        if mode in ("name", "id"):
+            words = "partition columns are null where columns are mapped (duckdb/duckdb-delta issue 343)"
+            return words, table.model.at(version).partition_by
+    return "", ()
 
 
 def _changes(peers: Peers, table: WrittenTable) -> dict[str, Any]:
