@@ -50,7 +50,11 @@ test-all: $(READY) ## Every test: whole programs and Maven jars too
 
 .PHONY: coverage-read
 coverage-read: $(READY) ## Branch coverage of what reads tables, by package; fails below 95 %
-	@$(PY) -m tests.support.read_coverage $(PARALLEL) $(PYTEST_ARGS)
+	@$(PY) -m tests.support.path_coverage read $(PARALLEL) $(PYTEST_ARGS)
+
+.PHONY: coverage-write
+coverage-write: $(READY) ## Branch coverage of what writes tables, by package; fails below 95 %
+	@$(PY) -m tests.support.path_coverage write $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: style types imports ## All of style, types and imports

@@ -322,8 +322,8 @@ class DeltaTable(RowChanges):
         """The rows that changed between two versions, both included, as a stream in bounded memory.
 
         After the table's columns come `_change_type` (`insert`, `delete`, `update_preimage`,
-        `update_postimage`), `_commit_version` and `_commit_timestamp`. For tables that another engine writes
-        with `delta.enableChangeDataFeed`; one that is only appended to has `appended_batches`.
+        `update_postimage`), `_commit_version` and `_commit_timestamp`. For tables with
+        `delta.enableChangeDataFeed`; one that is only appended to has `appended_batches`, too.
 
         Args:
             starting_version: the first version; not looked at when there is a starting time.

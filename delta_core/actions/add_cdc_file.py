@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+CHANGE_DATA_DIRECTORY = "_change_data"
+"""Where files of change data are, right below the root (PROTOCOL.md, "Change Data Files")."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddCdcFile:

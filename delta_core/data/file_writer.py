@@ -28,9 +28,9 @@ ROW_GROUP_BYTES = 128 << 20
 MAX_OPEN_FILES = 64
 
 
-def data_file_name(sequence: int, compression: Compression = "snappy") -> str:
+def data_file_name(sequence: int, compression: Compression = "snappy", *, prefix: str = "part") -> str:
     """A data file's name that no other writer uses."""
-    return f"part-{sequence:05d}-{uuid.uuid4()}.c000.{EXTENSIONS[compression]}"
+    return f"{prefix}-{sequence:05d}-{uuid.uuid4()}.c000.{EXTENSIONS[compression]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class FileTarget:
         directory: prefix below the table root.
         target_bytes: a file is closed once it has this size.
         max_rows: no file gets more rows.
+        name_prefix: how the files' names begin.
     """
 
     store: LogStore
@@ -55,6 +56,7 @@ class FileTarget:
     data_change: bool
     tight_bounds: bool | None
     clock: Clock
+    name_prefix: str = "part"
 
     @property
     def row_group_bytes(self) -> int:
@@ -72,7 +74,7 @@ class _OpenFile:
         self._buffered_rows = 0
         self._buffered_bytes = 0
         self._statistics = StatisticsAccumulator(target.leaves)
-        name = data_file_name(sequence, target.compression)
+        name = data_file_name(sequence, target.compression, prefix=target.name_prefix)
         self.path = "/".join(part for part in (target.directory, partition.directory, name) if part)
         self._stack = ExitStack()
         self._sink = self._stack.enter_context(target.store.open_output(self.path))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from delta_core.actions import AddFile
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.partition_overwrite import partitions_predicate
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.replace_where import ReplacementPlan, plan_replacement
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
@@ -50,7 +51,10 @@ class CommitMode(StrEnum):
     APPEND = "append"
     OVERWRITE = "overwrite"
     REPLACE_WHERE = "replace_where"
+    REPLACE_PARTITIONS = "replace_partitions"
 
+
+_PARTITIONS = CommitMode.REPLACE_PARTITIONS
 
 REMOVED_COLUMNS = tuple(name for name in LIVE_FILE_SCHEMA.names if name != "stats")
 """What a `remove` repeats of its `add`; statistics stay undecoded."""
@@ -59,6 +63,7 @@ _MODE_NAMES = {
     CommitMode.APPEND: "Append",
     CommitMode.OVERWRITE: "Overwrite",
     CommitMode.REPLACE_WHERE: "Overwrite",
+    CommitMode.REPLACE_PARTITIONS: "Overwrite",
 }
 
 
@@ -96,7 +101,8 @@ def commit_new_files(
     Args:
         snapshot: the table that the write is based on; None creates it.
         store: the table's store.
-        mode: `append`, `overwrite` (everything goes) or `replace_where` (what matches goes).
+        mode: `append`, `overwrite` (everything goes), `replace_where` (what matches goes) or
+            `replace_partitions` (the rows of the partitions that `adds` are in go).
         adds: the files, already durable in the store.
         schema: of the rows in the files, partition columns included.
         predicate: for `replace_where`; that the new rows satisfy it is the caller's to check.
@@ -152,11 +158,19 @@ def commit_new_files(
                 _check_same_files(written_for, change)
             _check_layout(adds, change)
             resolved = resolve_predicate(predicate, change.schema)
+            replaced = _replaced_partitions(adds, change) if mode is _PARTITIONS else resolved
             plan = None
-            if snapshot is not None and resolved is not None:
+            if snapshot is not None and replaced is not None:
                 size = target_file_size_bytes or snapshot.properties.target_file_size_bytes
-                plan = plan_replacement(snapshot, resolved, target_file_size_bytes=size)
-                owned = owned.with_data(plan.rewritten)
+                plan = plan_replacement(
+                    snapshot,
+                    replaced,
+                    target_file_size_bytes=size,
+                    adds=adds,
+                    plan=change.plan,
+                    clock=clock,
+                )
+                owned = owned.with_data(plan.rewritten).with_changes(plan.changes)
             transaction = _begin(
                 snapshot,
                 store,
@@ -172,7 +186,7 @@ def commit_new_files(
             if reads_table and snapshot is not None:
                 transaction.read_predicate(None)
             _stage(
-                transaction, mode=mode, adds=adds, change=change, plan=plan, predicate=resolved, clock=clock
+                transaction, mode=mode, adds=adds, change=change, plan=plan, predicate=replaced, clock=clock
             )
             transaction.set_metrics(operation_metrics or {})
             transaction.prepare()
@@ -250,8 +264,11 @@ def _stage(
     removed: pa.Table | None = None
     if plan is not None:
         transaction.read_predicate(predicate).read_files(plan.read_paths)
-        transaction.add(*plan.rewritten)
+        # Rows that were copied have kept their ids, and the versions in which they changed.
+        transaction.add(*plan.rewritten, *plan.changes).preserve_rows(True)
         transaction.set_metrics({"numCopiedRows": plan.kept_rows})
+        if plan.changes:
+            transaction.set_metrics({"numAddedChangeFiles": len(plan.changes)})
         removed = plan.removed
     elif mode is CommitMode.OVERWRITE and snapshot is not None:
         transaction.read_predicate(None)
@@ -284,7 +301,18 @@ def _parameters(
     }
     if predicate is not None:
         parameters["predicate"] = to_spark_sql(predicate)
+    if mode is _PARTITIONS:
+        parameters["isDynamicPartitionOverwrite"] = True
     return parameters
+
+
+def _replaced_partitions(adds: Sequence[AddFile], change: TableChange) -> Expression:
+    return partitions_predicate(
+        adds,
+        schema=change.schema,
+        partition_columns=change.partition_columns,
+        mapping=ColumnMapping.of(change.configuration),
+    )
 
 
 def resolve_predicate(predicate: Expression | str | None, schema: StructType) -> Expression | None:

@@ -7,7 +7,7 @@ a deletion vector names are not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,20 +16,13 @@ import pyarrow as pa
 
 from delta_core.actions import AddFile
 from delta_core.data.parquet_reader import FileReader
-from delta_core.data.row_batch import HiddenIds, RowBatch
-from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import physical_records
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.union import VectorUnion, unite
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
-from delta_core.scan.row_tracking import (
-    ROW_COMMIT_VERSION,
-    ROW_ID,
-    FileNumbers,
-    RowTrackingReader,
-)
+from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
 from delta_core.scan.scan import Scan, canonical_names
 from delta_core.schema.types import LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
@@ -139,38 +132,6 @@ def find_rows(
     )
 
 
-def remaining_rows(
-    snapshot: Snapshot, matches: Iterable[FileMatch], *, allowed_roots: Sequence[LogStore] = ()
-) -> Iterator[RowBatch]:
-    """The rows of some files that neither match nor are deleted, to be copied: with the ids that they have.
-
-    Files are read one after the other, in all columns; memory is bounded by one row group. Raises as
-    `Scan.to_batches`.
-    """
-    tracking = _row_ids_of(snapshot)
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
-    reader = FileReader(
-        schema=snapshot.schema,
-        partition_columns=snapshot.partition_columns,
-        mapping=snapshot.column_mapping,
-        row_tracking=tracking,
-        access=access,
-    )
-    for match in matches:
-        if match.is_whole or match.rows is None:
-            continue
-        gone = match.rows.positions
-        place = access.locate(match.file.path, store=snapshot.store)
-        for batch in reader.read(
-            place.store,
-            place.path,
-            match.file.partition_values,
-            deleted=lambda _, gone=gone: gone,  # type: ignore[misc]
-            numbers=_numbers(match.file),
-        ):
-            yield _row_batch(batch, is_tracked=tracking is not None)
-
-
 class _PositionColumn(RowTrackingReader):
     """The position of each row in its file, as a column of a scan."""
 
@@ -225,26 +186,3 @@ class _PositionReader:
         parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in batches]
         found = np.concatenate(parts) if parts else _NOTHING
         return unite(known, found, num_records=num_records)
-
-
-def _row_ids_of(snapshot: Snapshot) -> RowTrackingReader | None:
-    tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
-    return None if tracking is None else RowTrackingReader(tracking, (ROW_ID, ROW_COMMIT_VERSION))
-
-
-def _numbers(file: AddFile) -> FileNumbers:
-    return FileNumbers(
-        base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
-    )
-
-
-def _row_batch(batch: pa.RecordBatch, *, is_tracked: bool) -> RowBatch:
-    if not is_tracked:
-        return RowBatch(columns=batch)
-    # The two come last, whatever the table's own columns are called.
-    width = batch.num_columns - 2
-    columns = pa.RecordBatch.from_arrays(
-        batch.columns[:width], schema=pa.schema([batch.schema.field(i) for i in range(width)])
-    )
-    hidden = HiddenIds(row_ids=batch.column(width), row_commit_versions=batch.column(width + 1))
-    return RowBatch(columns=columns, hidden=hidden)

@@ -29,6 +29,7 @@ from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.change_data import refuse_change_columns
 from delta_core.table_features.column_dependencies import column_uses
 from delta_core.table_features.defaults import validate_defaults
 from delta_core.table_features.enablement import (
@@ -300,6 +301,7 @@ def _check_filled(columns: TableColumns) -> None:
 def _check_new(columns: TableColumns) -> None:
     columns.validated()
     require_writable_void(columns.schema)
+    refuse_change_columns(columns.schema, columns.configuration)
 
 
 def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None:

@@ -15,6 +15,7 @@ from delta_core.data.parquet_writer import FileOptions
 from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
+from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
 from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError, TableNotFoundError
 from delta_core.schema.arrow import from_arrow
@@ -36,6 +37,7 @@ from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 WriteMode = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode = Literal["merge", "overwrite"]
+PartitionOverwriteMode = Literal["static", "dynamic"]
 
 HANDLE_MAX_AGE_MS = 60_000
 """An open table that has not looked at the log for this long does so before an append."""
@@ -76,6 +78,7 @@ def write_deltalake(
     partition_by: Sequence[str] | str | None = None,
     schema_mode: SchemaMode | None = None,
     predicate: str | None = None,
+    partition_overwrite_mode: PartitionOverwriteMode = "static",
     configuration: Mapping[str, str] | None = None,
     commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     storage_options: Mapping[str, str] | None = None,
@@ -103,6 +106,8 @@ def write_deltalake(
             predicate, replaces the schema.
         predicate: with mode `overwrite`, replace only the rows that match (replaceWhere); every written
             row must match too.
+        partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly those
+            partitions in which there are new rows; no rows replace nothing. The table must be partitioned.
         configuration: table properties of a new table.
         commit_properties: provenance, idempotency key and limits of the commit.
         storage_options: for the store.
@@ -129,7 +134,7 @@ def write_deltalake(
         CommitStateUnknownError: the store never said whether the commit landed; files were kept.
         ConfigurationError: arguments that contradict each other.
     """
-    _check_arguments(mode, schema_mode, predicate)
+    _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
     properties = _with_key(commit_properties, txn)
     handle, store, snapshot, known_at_ms = _open(table_or_uri, mode, storage_options, clock)
     if snapshot is not None:
@@ -159,6 +164,7 @@ def write_deltalake(
         store=store,
         rows=rows,
         mode=mode,
+        replaces_partitions=partition_overwrite_mode == "dynamic",
         definition=definition,
         predicate=predicate,
         options=FileOptions(
@@ -188,6 +194,7 @@ class _Write:
     store: LogStore
     rows: Rows
     mode: WriteMode
+    replaces_partitions: bool
     definition: TableDefinition
     predicate: str | None
     options: FileOptions
@@ -207,6 +214,8 @@ class _Write:
                 definition=self.definition,
                 now_ms=self.clock.now_ms(),
             )
+            if self.replaces_partitions:
+                require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
                 return self._committed(snapshot, known_at_ms, change, written)
@@ -243,7 +252,7 @@ class _Write:
             snapshot,
             self.store,
             surface=Surface.ARROW_ROWS,
-            mode=_commit_mode(self.mode, self.predicate),
+            mode=_commit_mode(self.mode, self.predicate, replaces_partitions=self.replaces_partitions),
             adds=written.adds,
             schema=from_arrow(self.rows.schema),
             predicate=self.predicate,
@@ -306,9 +315,11 @@ def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _commit_mode(mode: WriteMode, predicate: str | None) -> CommitMode:
+def _commit_mode(mode: WriteMode, predicate: str | None, *, replaces_partitions: bool) -> CommitMode:
     if mode != "overwrite":
         return CommitMode.APPEND
+    if replaces_partitions:
+        return CommitMode.REPLACE_PARTITIONS
     return CommitMode.OVERWRITE if predicate is None else CommitMode.REPLACE_WHERE
 
 
@@ -326,7 +337,9 @@ def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> Commi
     return replace(properties, txn=txn)
 
 
-def _check_arguments(mode: str, schema_mode: str | None, predicate: str | None) -> None:
+def _check_arguments(
+    mode: str, schema_mode: str | None, predicate: str | None, partition_overwrite_mode: str
+) -> None:
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(
             f"There is no write mode {mode!r}.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
@@ -334,6 +347,19 @@ def _check_arguments(mode: str, schema_mode: str | None, predicate: str | None) 
     if schema_mode not in (None, "merge", "overwrite"):
         raise ConfigurationError(
             f"There is no schema mode {schema_mode!r}.", fix="Use 'merge', 'overwrite' or None."
+        )
+    if partition_overwrite_mode not in ("static", "dynamic"):
+        raise ConfigurationError(
+            f"There is no partition overwrite mode {partition_overwrite_mode!r}.",
+            fix="Use 'static' or 'dynamic'.",
+        )
+    if partition_overwrite_mode == "dynamic" and (
+        mode != "overwrite" or predicate is not None or schema_mode == "overwrite"
+    ):
+        raise ConfigurationError(
+            "Partitions are replaced by mode='overwrite' without a predicate, and keep their schema.",
+            cause="The new rows themselves say what they replace.",
+            fix="Pass mode='overwrite' alone, or leave partition_overwrite_mode out.",
         )
     if predicate is not None and mode != "overwrite":
         raise ConfigurationError(

@@ -114,6 +114,13 @@ def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[st
     return problems
 
 
+def type_problems(expected: DataType, given: DataType, where: str = "value") -> list[str]:
+    """Why values of one type, with or without parts, are none of another; empty when they are."""
+    problems: list[str] = []
+    _compare(expected, given, where, problems)
+    return problems
+
+
 def widens_losslessly(source: DataType, target: DataType) -> bool:
     """Whether every value of primitive type `source` is exactly one of `target`."""
     if source in (target, VOID) or target in _WIDENS_TO.get(source, ()):

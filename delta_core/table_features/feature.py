@@ -138,12 +138,11 @@ _ALL = (
     TableFeature(
         name="checkConstraints", legacy_writer_version=3, writable_by=ALL_SURFACES, active=_constraints
     ),
-    # Checkpoints hold no change data, and a vacuum leaves its folder alone; writes that change rows do not
-    # record them yet.
+    # Checkpoints hold no change data, and a vacuum leaves its folder alone.
     TableFeature(
         name="changeDataFeed",
         legacy_writer_version=4,
-        writable_by=MOVED_ROWS,
+        writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableChangeDataFeed"),
     ),
     # How a new row gets its values: what only moves the log's words about files never makes one.

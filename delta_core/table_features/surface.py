@@ -31,7 +31,7 @@ class Surface(Enum):
     ARROW_ROWS = (
         "rows (Arrow)",
         "rows from Arrow (write_deltalake)",
-        "append, overwrite, replaceWhere and DELETE without Spark, group commits",
+        "append, overwrite, replaceWhere, DELETE and UPDATE without Spark, group commits",
     )
     SPARK_ROWS = (
         "rows (Spark)",

@@ -16,6 +16,7 @@ from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.change_data import refuse_change_columns
 from delta_core.table_features.enablement import (
     ProtocolRequest,
     protocol_for,
@@ -72,12 +73,15 @@ def commit_change(
 
     Raises:
         UnsupportedTableFeatureError: the definition asks for a feature that is not written.
+        SchemaError: a change data feed is asked for, and a column is called as one of its own.
         CommitError: by kind, as of every commit.
     """
     require_commit_properties(properties)
     defined = snapshot.metadata if metadata is None else metadata
     schema = schema_from_json(defined.schema_string)
     refuse_unsupported_definition(schema, defined.configuration, request=request)
+    if defined.configuration != snapshot.metadata.configuration:
+        refuse_change_columns(schema, defined.configuration)
     protocol = protocol_for(schema, defined.configuration, current=snapshot.protocol, request=request)
     transaction = Transaction.begin(
         snapshot,

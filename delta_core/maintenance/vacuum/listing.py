@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
+from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
 
 RESERVED_DIRECTORIES = frozenset({"_delta_log", "_deltaward"})
 """Never looked into, whatever their age."""
-
-CHANGE_DATA_DIRECTORY = "_change_data"
-"""Where files of change data are, right below the root (PROTOCOL.md, "Change Data Files")."""
 
 STAGING_DIRECTORY = "_temporary"
 """Where Spark's committer keeps unfinished files; ours are in `<job-id>/_temporary`."""

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from delta_core import DeltaTable
 from delta_core.dml.table_alterer import TableAlterer
-from delta_core.errors import DeltaError
+from delta_core.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidTableError,
+    UnsupportedTableFeatureError,
+)
 from delta_core.maintenance.table_optimizer import TableOptimizer
 from delta_core.schema.types import LONG
 from delta_core.table_features.surface import Surface
@@ -31,6 +36,9 @@ def delete(machine: TableMachine, draw: Draw) -> None:
     condition = draw(conditions(machine.state))
     table: Any = machine.table
     left = machine.state.without(condition)
+    if machine.state.append_only and not machine.refuses(_DELETE):
+        machine.fails(InvalidTableError, lambda: table.delete(condition.text))
+        return
     machine.does(lambda: table.delete(condition.text), machine.state.with_rows(left), surface=_DELETE)
 
 
@@ -45,14 +53,16 @@ def update(machine: TableMachine, draw: Draw) -> None:
         for column in state.columns:
             if column.generated_from == "n":
                 rows[key] = {**rows[key], column.name: number + 1}
-    if state.break_a_constraint({key: rows[key] for key in state.matching(condition)}):
-        return
-    if state.append_only and state.matching(condition):
-        return
-    table: Any = machine.table
-    machine.does(
-        lambda: table.update({"n": str(number)}, condition.text), state.with_rows(rows), surface=_UPDATE
-    )
+
+    def run() -> None:
+        machine.table.update({"n": str(number)}, condition.text)
+
+    if state.append_only and not machine.refuses(_UPDATE):
+        machine.fails(InvalidTableError, run)
+    elif state.break_a_constraint({key: rows[key] for key in state.matching(condition)}):
+        machine.fails((ConstraintViolationError, UnsupportedTableFeatureError), run)
+    else:
+        machine.does(run, state.with_rows(rows), surface=_UPDATE)
 
 
 def _loose(machine: TableMachine) -> list[Column]:

@@ -109,6 +109,32 @@ def replace_where(machine: TableMachine, draw: Draw) -> None:
     )
 
 
+def _partition(state: State, row: Any) -> tuple[Any, ...]:
+    """Its partition: null and the empty text are one."""
+    return tuple(None if row.get(name) == "" else row.get(name) for name in state.partition_by)
+
+
+@operation(when=lambda machine: bool(machine.state.partition_by))
+def overwrite_partitions(machine: TableMachine, draw: Draw) -> None:
+    """The rows of those partitions go in which others come."""
+    state = machine.state
+    columns, rows = machine.new_rows(draw, fitting=_allowed(machine))
+    named = {_partition(state, row) for row in rows.values()}
+    kept = {key: row for key, row in state.rows.items() if _partition(state, row) not in named}
+    target = machine.target(draw)
+    machine.does(
+        lambda: write_deltalake(
+            target,
+            arrow_table(columns, list(rows.values())),
+            mode="overwrite",
+            partition_overwrite_mode="dynamic",
+            clock=machine.clock,
+        ),
+        state.with_rows({**kept, **rows}),
+        surface=_ARROW,
+    )
+
+
 @operation(when=lambda machine: len(machine.state.columns) < 12)
 def merge_schema(machine: TableMachine, draw: Draw) -> None:
     """Rows with a column that the table does not have."""

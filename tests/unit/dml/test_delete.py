@@ -212,14 +212,9 @@ def test_an_append_only_table_is_refused_before_it_is_read(tmp_path: Path) -> No
         table.delete("id = 1")
 
 
-def test_change_data_that_would_be_missing_is_refused_before_any_file(tmp_path: Path) -> None:
-    table = make(
-        tmp_path,
-        vectors=True,
-        configuration={"delta.enableChangeDataFeed": "true"},
-        features=("changeDataFeed",),
-    )
-    with pytest.raises(UnsupportedTableFeatureError, match="changeDataFeed"):
+def test_a_feature_that_is_not_written_is_refused_before_any_file(tmp_path: Path) -> None:
+    table = make(tmp_path, vectors=True, features=("checkpointProtection",))
+    with pytest.raises(UnsupportedTableFeatureError, match=r"Cannot delete rows.*checkpointProtection"):
         table.delete("id = 1")
 
 

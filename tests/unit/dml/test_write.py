@@ -118,7 +118,6 @@ class TestCreation:
         ("configuration", "error"),
         [
             ({"delta.checkpointInterval": "none"}, InvalidTablePropertyError),
-            ({"delta.enableChangeDataFeed": "true"}, UnsupportedTableFeatureError),
             ({"delta.columnMapping.mode": "other"}, InvalidTablePropertyError),
             ({"delta.enableRowTracking": "true"}, UnsupportedTableFeatureError),
             ({"delta.feature.clustering": "supported"}, UnsupportedTableFeatureError),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from delta_core.scan.uniform_statistics import read_uniform
@@ -140,6 +140,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @settings(max_examples=300, deadline=None)
+@example([{"numRecords": 0, "minValues": {"a": 0, "f": 2**53 + 1, "s": ""}, "nullCount": {"a": 0}}], False)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=4), st.booleans())
 def test_what_is_read_is_what_json_says(documents: list[dict[str, Any]], repeated: bool) -> None:
     """One document many times is of one form, several are sometimes."""
@@ -150,7 +151,12 @@ def test_what_is_read_is_what_json_says(documents: list[dict[str, Any]], repeate
     for row, document in zip(found.to_pylist(), chosen, strict=True):
         assert row["numRecords"] == document["numRecords"]
         for name in ("minValues", "nullCount"):
-            assert row[name] == {key: document[name][key] for key in row[name]}
+            assert row[name] == {key: in_json(key, document[name][key]) for key in row[name]}
+
+
+def in_json(name: str, value: Any) -> Any:
+    """A bound of the double column is the double nearest to what is written."""
+    return float(value) if name == "f" and type(value) is int else value
 
 
 @settings(max_examples=100, deadline=None)

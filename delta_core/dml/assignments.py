@@ -1,0 +1,301 @@
+"""What an UPDATE assigns: new values of columns, worked out from the old row.
+
+A value takes the type of its column by Spark's rules for storing (ANSI): between numbers, between dates and
+timestamps, and to strings; whatever does not fit stops the statement. Constants take the column's type as
+they do in predicates.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.data.row_batch import RowBatch
+from delta_core.data.steps.defaults import DefaultsStep
+from delta_core.data.steps.step import with_column
+from delta_core.data.write_plan import WritePlan, has_variant
+from delta_core.dml.python_values import python_scalar
+from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
+from delta_core.expressions.arithmetic import cast_value
+from delta_core.expressions.ast import Cast, Column, Expression, Literal
+from delta_core.expressions.evaluate import evaluate
+from delta_core.expressions.literals import DATETIMES, convert_literal, is_numeric, literal_type
+from delta_core.expressions.parse import parse
+from delta_core.expressions.render import to_spark_sql
+from delta_core.expressions.typing import find_column, resolve, type_of
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.column_paths import Path, is_related, shown
+from delta_core.schema.conversion import convert_array
+from delta_core.schema.enforcement import type_problems
+from delta_core.schema.types import (
+    BOOLEAN,
+    STRING,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+)
+
+Updates: TypeAlias = "Mapping[str | Sequence[str], Any]"
+"""By column, or by the names on the way to a nested field."""
+
+_NESTED = (StructType, ArrayType, MapType)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Value:
+    """What a column, or a field within it, becomes.
+
+    Attributes:
+        path: canonical.
+        data_type: of the column or field.
+        expression: over the old row, of that type or one that Arrow widens to it; None for a constant.
+        constant: the value itself, in the column's Arrow type, where there is no expression.
+    """
+
+    path: Path
+    data_type: DataType
+    expression: Expression | None = None
+    constant: pa.Scalar | None = None
+
+    def of(self, rows: pa.RecordBatch) -> pa.Array:
+        target = type_to_arrow(self.data_type)
+        if self.expression is None:
+            known = self.constant is not None and self.constant.is_valid
+            return pa.repeat(self.constant, rows.num_rows) if known else pa.nulls(rows.num_rows, target)
+        try:
+            found = evaluate(self.expression, rows)
+            found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+            if isinstance(found, pa.ChunkedArray):
+                found = pa.concat_arrays(found.chunks)
+            if found.type == target:
+                return found
+            # Arithmetic on decimals gives wider ones than its type says.
+            nested = isinstance(self.data_type, _NESTED) or self.data_type == VARIANT
+            return convert_array(found, target) if nested else cast_value(found, target)
+        except (ExpressionError, pa.ArrowInvalid) as error:
+            raise ExpressionError(
+                f"A value of {to_spark_sql(self.expression)} cannot be assigned to {shown(self.path)}",
+                cause=str(error),
+                fix=f"Assign values that {self.data_type} holds, or leave such rows out by the predicate",
+            ) from error
+
+
+class Assignments:
+    """The assignments of one statement.
+
+    Attributes:
+        columns: the table's columns that get a value as a whole or in part.
+    """
+
+    def __init__(
+        self,
+        updates: Updates | None,
+        new_values: Updates | None,
+        *,
+        plan: WritePlan,
+        now_us: int,
+    ) -> None:
+        """Resolve them against the table.
+
+        Args:
+            updates: Spark SQL text (`DEFAULT` is the column's default) or an expression tree by column; a
+                value that is neither is a constant.
+            new_values: Python values by column; a text is that text.
+            plan: the table's.
+            now_us: the statement's time, microseconds since the epoch.
+
+        Raises:
+            ConfigurationError: nothing is assigned, or one column twice.
+            ExpressionError: a column does not exist; a text is not understood, or its value has a type that
+                the column does not take.
+            SchemaMismatchError: a column is assigned whose values the table generates itself (identity).
+        """
+        self._plan = plan
+        self._partitions = frozenset(plan.partition_columns)
+        self._defaults = DefaultsStep(plan, now_us=now_us)
+        self._now = _EPOCH + dt.timedelta(microseconds=now_us)
+        given = [
+            *((key, value, True) for key, value in _items(updates, "updates")),
+            *((key, value, False) for key, value in _items(new_values, "new_values")),
+        ]
+        if not given:
+            raise ConfigurationError(
+                "An UPDATE needs something to assign.", fix="Pass updates, new_values or both."
+            )
+        self._values = tuple(self._value(key, value, may_be_sql=sql) for key, value, sql in given)
+        for index, one in enumerate(self._values):
+            for other in self._values[:index]:
+                if is_related(one.path, other.path):
+                    raise ConfigurationError(
+                        f"{shown(one.path)} and {shown(other.path)} are both assigned.",
+                        cause="They are the same column, or one is part of the other.",
+                        fix="Assign each column once.",
+                    )
+        self.columns = frozenset(value.path[0] for value in self._values)
+        identity = next((item.name for item in plan.identity if item.name in self.columns), None)
+        if identity is not None:
+            raise SchemaMismatchError(
+                f"The identity column {identity} cannot be assigned",
+                cause="The table generates its values, and a row keeps its own",
+                fix="Leave the column out of the assignments",
+            )
+        generated = {item.name for item in plan.generated}
+        self._recomputed = frozenset(generated - self.columns)
+
+    def apply(self, batch: RowBatch) -> RowBatch:
+        """The rows after the statement, for `RowPipeline.updated_rows`: generated columns are still the old.
+
+        Row ids stay, row commit versions become those of the commit.
+
+        Raises:
+            ExpressionError: an expression fails on a row, or its value is none of the column's type.
+        """
+        rows = batch.columns
+        assert isinstance(rows, pa.RecordBatch)
+        changed = rows
+        for field in self._plan.schema:
+            values = [value for value in self._values if value.path[0] == field.name]
+            if values:
+                column = _assigned(rows.column(field.name), field.data_type, values, 1, rows)
+                changed = with_column(changed, field, column, is_partition=field.name in self._partitions)
+        hidden = batch.hidden
+        if hidden is not None:
+            versions = pa.nulls(batch.num_rows, pa.int64())
+            hidden = type(hidden)(row_ids=hidden.row_ids, row_commit_versions=versions)
+        return RowBatch(columns=changed, absent=self._recomputed, hidden=hidden)
+
+    def _value(self, key: object, value: Any, *, may_be_sql: bool) -> _Value:
+        path, data_type = find_column(_path(key, self._plan.schema), self._plan.schema)
+        if may_be_sql and isinstance(value, str):
+            if value.strip().upper() == "DEFAULT" and self._plan.schema.find("default") is None:
+                return _Value(path=path, data_type=data_type, constant=self._default(path, data_type))
+            value = parse(value, now=self._now)
+        if isinstance(value, Expression):
+            expression = _stored(value, path, data_type, self._plan.schema)
+            return _Value(path=path, data_type=data_type, expression=expression)
+        return _Value(path=path, data_type=data_type, constant=_constant(value, path, data_type))
+
+    def _default(self, path: Path, data_type: DataType) -> pa.Scalar:
+        if len(path) == 1 and path[0] in self._defaults.texts:
+            return self._defaults.value(path[0])
+        return pa.nulls(1, type_to_arrow(data_type))[0]
+
+
+def _items(given: Updates | None, what: str) -> Iterable[tuple[object, Any]]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(
+            f"{what} is a {type(given).__name__}.", fix="Pass a mapping from columns to what they become."
+        )
+    return given.items()
+
+
+def _path(key: object, schema: StructType) -> Path:
+    """The names on the way to a column: a sequence says them, a text is a column's name or is parsed."""
+    if not isinstance(key, str):
+        if isinstance(key, Sequence) and key and all(isinstance(part, str) for part in key):
+            return tuple(key)
+        raise ConfigurationError(
+            f"{key!r} names no column.", fix="Name it by a text such as 'a.b', or by a tuple of names."
+        )
+    known = schema.find(key)
+    if known is not None and "." not in key:
+        return (known.name,)
+    try:
+        parsed = parse(key)
+    except ExpressionError:
+        parsed = None
+    path = parsed.path if isinstance(parsed, Column) else (key,)
+    if known is not None and len(path) > 1 and _exists(path, schema):
+        raise ConfigurationError(
+            f"{key!r} names two columns.",
+            cause="A column has this name, and another has such a field.",
+            fix=f"Pass {path!r} for the field, or {(known.name,)!r} for the column.",
+        )
+    return (known.name,) if known is not None else path
+
+
+def _exists(path: Path, schema: StructType) -> bool:
+    try:
+        find_column(path, schema)
+    except ExpressionError:
+        return False
+    return True
+
+
+def _stored(expression: Expression, path: Path, target: DataType, schema: StructType) -> Expression:
+    """The expression as one that may be stored in a column of the type."""
+    resolved = resolve(expression, schema)
+    if isinstance(resolved, Literal):
+        if resolved.value is None:
+            return Literal(None)
+        resolved = convert_literal(resolved, target, shown(path))
+        source = literal_type(resolved)
+    else:
+        source = type_of(resolved, schema)
+    if source in (target, VOID):
+        return resolved
+    if isinstance(source, _NESTED) and not type_problems(target, source):
+        return resolved
+    if not _may_store(source, target):
+        raise ExpressionError(
+            f"{to_spark_sql(expression)} cannot be assigned to {shown(path)}",
+            cause=f"It has type {source}, the column {target}",
+            fix="CAST it to the column's type",
+        )
+    return resolve(Cast(resolved, target), schema)
+
+
+def _may_store(source: DataType, target: DataType) -> bool:
+    """What Spark stores without being told to cast, of types that have no parts."""
+    if is_numeric(source):
+        return is_numeric(target) or target == STRING
+    if source in DATETIMES:
+        return target in DATETIMES or target == STRING
+    return source == BOOLEAN and target == STRING
+
+
+def _constant(value: Any, path: Path, target: DataType) -> pa.Scalar:
+    """A Python value in the column's Arrow type."""
+    if value is not None and has_variant(target):
+        raise ExpressionError(
+            f"{value!r} cannot be assigned to {shown(path)}",
+            cause="A variant has no Python value here",
+            fix="Assign another column, or NULL",
+        )
+    return python_scalar(value, target, shown(path))
+
+
+def _assigned(
+    column: pa.Array, data_type: DataType, values: Sequence[_Value], depth: int, rows: pa.RecordBatch
+) -> pa.Array:
+    """A column with new values for itself or for fields within it.
+
+    A struct that gets a field is no null any more; its other fields are what they were, or null.
+    """
+    if len(values[0].path) == depth:
+        return values[0].of(rows)
+    assert isinstance(data_type, StructType)
+    children = []
+    for field, child in zip(data_type, _fields(column), strict=True):
+        within = [value for value in values if value.path[depth] == field.name]
+        if within:
+            child = _assigned(child, field.data_type, within, depth + 1, rows)
+        children.append(child)
+    return pa.StructArray.from_arrays(children, fields=list(column.type))
+
+
+def _fields(column: pa.StructArray) -> Iterator[pa.Array]:
+    """The fields of structs, null where the struct is."""
+    for index in range(column.type.num_fields):
+        yield pc.struct_field(column, [index])

@@ -1,0 +1,141 @@
+"""Files of change data: the rows that one commit changed, and how (PROTOCOL.md, "Change Data Files").
+
+A commit needs them only where its `add` and `remove` actions would tell something else: where a file's other
+rows are copied, or where a row is another row's successor. A commit that has one is told by these files
+alone ("Reader Requirements for AddCDCFile"), so then all rows that it changes must be in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from delta_core.actions import AddCdcFile, AddFile, Metadata, Protocol
+from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.parquet_reader import FileReader
+from delta_core.data.row_batch import Columns, RowBatch
+from delta_core.data.row_files import FileOptions, RowFileWriter
+from delta_core.data.write_plan import WritePlan
+from delta_core.scan.change_data import CHANGE_COLUMNS, CHANGE_TYPE
+from delta_core.schema.types import StructType
+from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.feature import writer_features
+from delta_core.table_features.table_properties import parse_bool
+
+_FEATURE = "changeDataFeed"
+_PROPERTY = "delta.enableChangeDataFeed"
+_NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0", "delta.dataSkippingStatsColumns": None}
+
+
+class Change(StrEnum):
+    """What happened to a row, as `_change_type` says it."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    BEFORE_UPDATE = "update_preimage"
+    AFTER_UPDATE = "update_postimage"
+
+
+def records_changes(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether writers of the table must tell what they change ("Writer Requirements for AddCDCFile")."""
+    if _FEATURE not in writer_features(protocol):
+        return False
+    try:
+        return parse_bool(metadata.configuration.get(_PROPERTY, "false"))
+    except ValueError:
+        return False
+
+
+class ChangeFileWriter:
+    """Writes rows and what happened to them; as `RowFileWriter` it is a context, and leaves nothing on error.
+
+    Files lie below `_change_data`, laid out as the table's own are, with one more column. They have neither
+    statistics nor row ids ("Reader Requirements for Row Tracking").
+    """
+
+    def __init__(self, store: LogStore, plan: WritePlan, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Prepare for a table; nothing is written before the first row."""
+        plan = _with_change_type(plan)
+        self._writer = RowFileWriter(
+            store,
+            plan=plan,
+            options=FileOptions(directory=CHANGE_DATA_DIRECTORY, name_prefix="cdc", data_change=False),
+            properties=plan.properties,
+            clock=clock,
+        )
+
+    def __enter__(self) -> Self:
+        """The writer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing behind after an error."""
+        self._writer.__exit__(kind, error, trace)
+
+    def write(self, rows: Columns, change: Change) -> None:
+        """Take rows of the table to which this happened: all columns, in the types of the schema."""
+        if not rows.num_rows:
+            return
+        kinds = pa.repeat(pa.scalar(str(change), pa.string()), rows.num_rows)
+        self._writer.write(RowBatch(columns=rows.append_column(CHANGE_TYPE, kinds)))
+
+    def finish(self) -> tuple[AddCdcFile, ...]:
+        """Close all files; one action for each."""
+        return tuple(
+            AddCdcFile(path=file.path, partition_values=file.partition_values, size_bytes=file.size_bytes)
+            for file in self._writer.finish()
+        )
+
+
+def write_changes(
+    store: LogStore,
+    plan: WritePlan,
+    changes: Iterable[tuple[RowBatch, Change]],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[AddCdcFile, ...]:
+    """Write change data of one commit; if it fails, no file is left. Raises as whoever gives the rows."""
+    with ChangeFileWriter(store, plan, clock=clock) as writer:
+        for batch, change in changes:
+            writer.write(batch.columns, change)
+        return writer.finish()
+
+
+def write_inserts(
+    store: LogStore, plan: WritePlan, adds: Iterable[AddFile], *, clock: Clock = SYSTEM_CLOCK
+) -> tuple[AddCdcFile, ...]:
+    """The rows of files that the commit adds, as change data; if it fails, no file is left.
+
+    For a commit that also changes rows elsewhere: its own files tell nothing any more. The rows came as a
+    stream, so each file is read once. Raises as `Scan.to_batches`.
+    """
+    reader = FileReader(schema=plan.schema, partition_columns=plan.partition_columns, mapping=plan.mapping)
+    with ChangeFileWriter(store, plan, clock=clock) as writer:
+        for add in adds:
+            place = TABLE_ONLY.locate(add.path, store=store)
+            for batch in reader.read(place.store, place.path, add.partition_values):
+                writer.write(batch, Change.INSERT)
+        return writer.finish()
+
+
+def _with_change_type(plan: WritePlan) -> WritePlan:
+    """The plan of files with one more column, which has the same name in them whatever the mapping."""
+    field = next(field for field in CHANGE_COLUMNS if field.name == CHANGE_TYPE)
+    configuration = {key: text for key, text in plan.configuration.items() if key not in _NO_STATISTICS}
+    configuration |= {key: text for key, text in _NO_STATISTICS.items() if text is not None}
+    return replace(
+        plan,
+        schema=StructType((*plan.schema.fields, field)),
+        configuration=configuration,
+        mapping=replace(plan.mapping, unmapped=plan.mapping.unmapped | {CHANGE_TYPE}),
+        row_tracking=None,
+    )

@@ -1,0 +1,184 @@
+"""The rows of files that a predicate matches, and those beside them, as they are read for a change.
+
+Rows come with the ids that they have, in a table that has such ids, so that whoever writes them to another
+file can take the ids along (PROTOCOL.md, "Writer Requirements for Row Tracking").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import AddFile
+from delta_core.data.parquet_reader import FileReader
+from delta_core.data.row_batch import HiddenIds, RowBatch
+from delta_core.data.write_plan import WritePlan
+from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.deletion_vectors.roaring import Positions
+from delta_core.dml.find_rows import FileMatch
+from delta_core.expressions.ast import Expression
+from delta_core.scan.record_batches import RowsOfFile
+from delta_core.scan.row_tracking import ROW_COMMIT_VERSION, ROW_ID, FileNumbers, RowTrackingReader
+from delta_core.schema.types import LONG, StructField
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
+
+
+class MatchedRows:
+    """Reads the files of `FoundRows`, one at a time, in all columns; memory is bounded by one row group.
+
+    All methods raise as `Scan.to_batches`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        predicate: Expression | None = None,
+        allowed_roots: Sequence[LogStore] = (),
+    ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            snapshot: the table that the files are of.
+            predicate: the one that matched; row groups that it rules out are not decoded for its rows.
+            allowed_roots: see `Scan`.
+        """
+        self._snapshot = snapshot
+        self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
+        tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
+        ids = None if tracking is None else RowTrackingReader(tracking, (ROW_ID, ROW_COMMIT_VERSION))
+        self._columns = _RowNumbers(ids, taken=snapshot.schema.names)
+        self._reader = self._made(None)
+        self._matching_reader = self._reader if predicate is None else self._made(predicate)
+
+    def remaining(self, match: FileMatch) -> Iterator[RowBatch]:
+        """The rows that neither match nor are deleted; none of a file that matches as a whole."""
+        if match.is_whole or match.rows is None:
+            return
+        gone = match.rows.positions
+        for batch, _ in self._batches(self._reader, match.file, deleted=lambda _: gone):
+            yield batch
+
+    def matching(self, match: FileMatch) -> Iterator[RowBatch]:
+        """The rows that match."""
+        rows = match.rows
+        if rows is None:
+            batches = self._batches(self._reader, match.file, deleted=self._deleted_in(match.file))
+        else:
+            batches = self._batches(self._matching_reader, match.file, only=lambda _: rows.newly_deleted)
+        for batch, _ in batches:
+            yield batch
+
+    def both(self, match: FileMatch) -> Iterator[tuple[RowBatch, RowBatch]]:
+        """The rows that stay as they are, and those that match, batch by batch; the file is read once."""
+        rows = match.rows
+        if rows is None:
+            for batch in self.matching(match):
+                yield _filtered(batch, np.zeros(batch.num_rows, np.bool_)), batch
+            return
+        before = np.setdiff1d(rows.positions, rows.newly_deleted, assume_unique=True)
+        for batch, positions in self._batches(self._reader, match.file, deleted=lambda _: before):
+            matches = np.isin(positions, rows.newly_deleted, assume_unique=True)
+            yield _filtered(batch, ~matches), _filtered(batch, matches)
+
+    def _made(self, predicate: Expression | None) -> FileReader:
+        snapshot = self._snapshot
+        return FileReader(
+            schema=snapshot.schema,
+            predicate=predicate,
+            partition_columns=snapshot.partition_columns,
+            mapping=snapshot.column_mapping,
+            row_tracking=self._columns,
+            access=self._access,
+        )
+
+    def _deleted_in(self, file: AddFile) -> RowsOfFile | None:
+        vector = file.deletion_vector
+        if vector is None:
+            return None
+        store, access = self._snapshot.store, self._access
+        return lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows, access=access)
+
+    def _batches(
+        self,
+        reader: FileReader,
+        file: AddFile,
+        *,
+        deleted: RowsOfFile | None = None,
+        only: RowsOfFile | None = None,
+    ) -> Iterator[tuple[RowBatch, Positions]]:
+        place = self._access.locate(file.path, store=self._snapshot.store)
+        numbers = FileNumbers(
+            base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
+        )
+        for batch in reader.read(
+            place.store, place.path, file.partition_values, deleted=deleted, only=only, numbers=numbers
+        ):
+            yield self._columns.taken_off(batch)
+
+
+class _RowNumbers(RowTrackingReader):
+    """The position of each row in its file and, where rows have them, its id and commit version.
+
+    They come behind the table's columns, under names that it does not have: the table may well have a
+    column that is called as one of them.
+    """
+
+    def __init__(self, ids: RowTrackingReader | None, *, taken: Iterable[str]) -> None:
+        self._ids = ids
+        own = ("_position",) if ids is None else ("_position", *ids.columns)
+        names = {name.casefold() for name in taken}
+        self.columns = tuple(_free(name, names) for name in own)
+
+    @property
+    def fields(self) -> list[StructField]:
+        return [StructField(name=name, data_type=LONG, nullable=False) for name in self.columns]
+
+    def names_in_file(self, names: Iterable[str]) -> list[str]:
+        return [] if self._ids is None else self._ids.names_in_file(names)
+
+    def arrays(
+        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
+    ) -> dict[str, pa.Array]:
+        found = [pa.array(positions, pa.int64())]
+        if self._ids is not None:
+            ids = self._ids.arrays(read, positions, numbers, path)
+            found += [ids[name] for name in self._ids.columns]
+        return dict(zip(self.columns, found, strict=True))
+
+    def taken_off(self, batch: pa.RecordBatch) -> tuple[RowBatch, Positions]:
+        """The table's columns with the ids beside them, and the positions."""
+        width = batch.num_columns - len(self.columns)
+        fields = [batch.schema.field(index) for index in range(width)]
+        columns = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(fields))
+        positions = batch.column(width).to_numpy(zero_copy_only=False)
+        if self._ids is None:
+            return RowBatch(columns=columns), positions
+        hidden = HiddenIds(row_ids=batch.column(width + 1), row_commit_versions=batch.column(width + 2))
+        return RowBatch(columns=columns, hidden=hidden), positions
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name.casefold() in taken:
+        name += "_"
+    return name
+
+
+def _filtered(batch: RowBatch, mask: np.ndarray) -> RowBatch:
+    if mask.all():
+        return batch
+    chosen = pa.array(mask)
+    hidden = batch.hidden
+    return RowBatch(
+        columns=batch.columns.filter(chosen),
+        hidden=None
+        if hidden is None
+        else HiddenIds(
+            row_ids=hidden.row_ids.filter(chosen),
+            row_commit_versions=hidden.row_commit_versions.filter(chosen),
+        ),
+    )

@@ -1,0 +1,120 @@
+"""Python values as values of a column, exactly: Arrow by itself takes 1.5 for 1, and 5 for a date."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.errors import ExpressionError
+from delta_core.expressions.ast import Literal
+from delta_core.expressions.literals import FLOATING, INTEGRAL_RANGES, convert_literal, is_numeric
+from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+
+
+def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
+    """A Python value in the Arrow type of a column.
+
+    Args:
+        value: None, a bool, number, text, bytes, date or datetime; a mapping for a struct or a map, a
+            sequence for an array. A text stands for whatever its letters spell. A time without a zone is
+            of UTC in a column of times.
+        data_type: the column's.
+        where: the column, for messages.
+
+    Raises:
+        ExpressionError: it is no value of the type.
+    """
+    try:
+        return pa.array([_exact(value, data_type, where)], type_to_arrow(data_type))[0]
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise ExpressionError(
+            f"{value!r} cannot be assigned to {where}",
+            cause=f"It is no value of type {data_type}: {error}",
+            fix="Use a value of the column's type",
+        ) from error
+
+
+def _exact(value: Any, data_type: DataType, where: str) -> Any:
+    """The value as Arrow takes it without changing it. Raises TypeError or ValueError where there is none."""
+    if value is None:
+        return None
+    match data_type:
+        case StructType():
+            return _struct(value, data_type, where)
+        case ArrayType():
+            if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+                raise TypeError(f"a {type(value).__name__} is no array")
+            return [_exact(item, data_type.element_type, where) for item in value]
+        case MapType():
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [
+                (_exact(key, data_type.key_type, where), _exact(item, data_type.value_type, where))
+                for key, item in pairs
+            ]
+    if isinstance(value, str):
+        return convert_literal(Literal(value), data_type, where).value
+    if is_numeric(data_type):
+        return _number(value, data_type)
+    if not isinstance(value, _TAKEN.get(data_type, ())) or _loses_time(value, data_type):
+        raise TypeError(f"a {type(value).__name__} is no {data_type}")
+    return value
+
+
+def _struct(value: Any, data_type: StructType, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"a {type(value).__name__} is no struct")
+    given = {str(name).casefold(): item for name, item in value.items()}
+    unknown = given.keys() - {field.name.casefold() for field in data_type}
+    if unknown:
+        raise ValueError(f"there is no field {min(unknown)}")
+    return {
+        field.name: _exact(given.get(field.name.casefold()), field.data_type, f"{where}.{field.name}")
+        for field in data_type
+    }
+
+
+def _number(value: Any, data_type: DataType) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise TypeError(f"a {type(value).__name__} is no {data_type}")
+    if data_type in FLOATING:
+        return float(value)
+    if data_type in INTEGRAL_RANGES:
+        if value != int(value):
+            raise ValueError("it has a fraction")
+        return int(value)
+    assert isinstance(data_type, DecimalType)
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _loses_time(value: Any, data_type: DataType) -> bool:
+    if not isinstance(value, dt.datetime):
+        return False
+    return data_type == DATE or (data_type == TIMESTAMP_NTZ and value.tzinfo is not None)
+
+
+_TAKEN: Mapping[DataType, tuple[type, ...]] = {
+    STRING: (str,),
+    BINARY: (bytes,),
+    BOOLEAN: (bool,),
+    DATE: (dt.date,),
+    TIMESTAMP: (dt.date,),
+    TIMESTAMP_NTZ: (dt.date,),
+}
+"""A datetime is a date to Python."""

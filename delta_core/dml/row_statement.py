@@ -1,0 +1,312 @@
+"""What DELETE and UPDATE have in common: find rows, change files, commit once, say what was done.
+
+Where the table asks for deletion vectors (`delta.enableDeletionVectors`) a file that loses some of its rows
+stays and gets a vector (PROTOCOL.md, "Deletion Vectors"); elsewhere its other rows are copied to new files,
+with the row ids that they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from delta_core.actions import AddCdcFile, AddFile, RemoveFile
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.write_plan import WritePlan
+from delta_core.deletion_vectors.file_update import removed, with_new_vector
+from delta_core.deletion_vectors.writer import write_deletion_vectors
+from delta_core.dml.find_rows import FoundRows, find_rows
+from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.errors import DeltaError, InvalidTableError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.render import to_spark_sql
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.surface import Surface
+from delta_core.table_features.table_properties import parse_bool
+from delta_core.transaction.commit_properties import (
+    DEFAULT_COMMIT_PROPERTIES,
+    CommitProperties,
+    require_commit_properties,
+)
+from delta_core.transaction.commit_result import AlreadyApplied, Committed, Rejected, raise_for_result
+from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.transaction import Transaction
+
+_VECTORS_FEATURE = "deletionVectors"
+_VECTORS_PROPERTY = "delta.enableDeletionVectors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStatementResult:
+    """What a statement did.
+
+    Attributes:
+        committed: the commit; None when no row matched and there was no idempotency key to note.
+        metrics: named as deltalake names them.
+    """
+
+    committed: Committed | None
+    metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None when none was."""
+        return None if self.committed is None or self.committed.already_applied else self.committed.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFiles:
+    """The actions of a statement, and what it has written for them.
+
+    Attributes:
+        removes, adds: of data files.
+        changes: of files of change data.
+        written: those of `adds` whose files are new.
+        vectors: how many of `adds` are old files with a new vector.
+        copied_rows: how many rows are in new files as they were in old ones.
+        changed_rows: how many rows the statement changed, where all of them were read.
+        owned: all files that were written.
+    """
+
+    removes: tuple[RemoveFile, ...] = ()
+    adds: tuple[AddFile, ...] = ()
+    changes: tuple[AddCdcFile, ...] = ()
+    written: tuple[AddFile, ...] = ()
+    vectors: int = 0
+    copied_rows: int = 0
+    changed_rows: int | None = None
+    owned: OwnedFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStatement:
+    """One statement on the rows of a snapshot that match a predicate.
+
+    Attributes:
+        snapshot: the state that it is based on.
+        operation: its name in the history.
+        verb: what it does to rows, such as `delete`.
+        counted: what rows that it changed are counted as, such as `deleted`.
+        allowed_roots: see `Scan`.
+        properties: provenance, idempotency key and limits of the commit.
+        target_file_size_bytes: of new files; the table's when None.
+        observer: sees the commit's phases.
+        clock: where time comes from.
+    """
+
+    snapshot: Snapshot
+    operation: str
+    verb: str
+    counted: str
+    allowed_roots: Sequence[LogStore] = ()
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    target_file_size_bytes: int | None = None
+    observer: TransactionObserver = NULL_OBSERVER
+    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def plan(self) -> WritePlan:
+        """What the table asks of rows. Raises as `WritePlan.of`."""
+        return WritePlan.of(self.snapshot.protocol, self.snapshot.metadata)
+
+    @property
+    def writes_vectors(self) -> bool:
+        """Whether rows of the table go by deletion vectors."""
+        return writes_vectors(self.snapshot)
+
+    def already_done(self) -> AlreadyApplied | None:
+        """That the table has the statement's idempotency key; otherwise None, and the table may be changed.
+
+        Raises:
+            InvalidTableError: the table is append-only.
+            UnsupportedTableFeatureError: the table needs what is not written; no file was.
+        """
+        require_commit_properties(self.properties)
+        snapshot = self.snapshot
+        applied = already_applied(snapshot, self.properties.txn)
+        if applied is not None:
+            return AlreadyApplied(
+                version=snapshot.version, attempts=0, snapshot=snapshot, transaction=applied
+            )
+        snapshot.require_writable(surface=Surface.ARROW_ROWS, operation=f"{self.verb} rows")
+        if snapshot.properties.append_only:
+            raise InvalidTableError(
+                f"The table is append-only, so {self.operation} cannot take rows away.",
+                cause="The table property delta.appendOnly is true.",
+                fix="Leave the rows, or set delta.appendOnly to false first.",
+            )
+        return None
+
+    def run(
+        self, predicate: Expression | None, change: Callable[[FoundRows], ChangedFiles]
+    ) -> RowStatementResult:
+        """Find the rows, change their files, and commit.
+
+        When the commit does not happen, the new files are deleted unless it cannot be told whether it
+        happened. Where no row matches and there is no idempotency key, nothing is committed.
+
+        Args:
+            predicate: resolved against the table's schema; None is every row.
+            change: writes what the commit needs; leaves nothing when it fails.
+
+        Raises:
+            ConcurrentModificationError: another writer has changed or added such rows; nothing was written.
+            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+            DeltaError: as `find_rows` and `change`.
+        """
+        started = monotonic()
+        found = find_rows(self.snapshot, predicate, allowed_roots=self.allowed_roots)
+        scanned = monotonic()
+        if not found.matches and self.properties.txn is None:
+            times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": 0}
+            return RowStatementResult(
+                committed=None, metrics=self._metrics(found, None) | times | _total(started)
+            )
+        transaction = Transaction.begin(
+            self.snapshot,
+            operation=self.operation,
+            surface=Surface.ARROW_ROWS,
+            operation_parameters={"predicate": [] if predicate is None else [to_spark_sql(predicate)]},
+            properties=self.properties,
+            observer=self.observer,
+            clock=self.clock,
+        )
+        changes = change(found)
+        times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": _ms(monotonic() - scanned)}
+        metrics = self._metrics(found, changes) | times
+        try:
+            transaction.read_predicate(predicate).read_files(found.read_paths)
+            transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
+            transaction.set_metrics(self._history(found, changes, metrics))
+            transaction.prepare()
+        except DeltaError as error:
+            # Nothing was sent to the log yet, so nothing there can name the files.
+            changes.owned.discard(Rejected(error=error))
+            raise
+        outcome = commit_and_checkpoint(transaction)
+        changes.owned.discard(outcome)
+        return RowStatementResult(committed=raise_for_result(outcome), metrics=metrics | _total(started))
+
+    def rewritten(
+        self,
+        found: FoundRows,
+        *,
+        written: Sequence[AddFile],
+        changes: Sequence[AddCdcFile],
+        copied_rows: int,
+    ) -> ChangedFiles:
+        """All matching files go, and the written ones come."""
+        now_ms = self.clock.now_ms()
+        return ChangedFiles(
+            removes=tuple(removed(match.file, deletion_timestamp_ms=now_ms) for match in found.matches),
+            adds=tuple(written),
+            changes=tuple(changes),
+            written=tuple(written),
+            copied_rows=copied_rows,
+            owned=self._owned(written, changes),
+        )
+
+    def with_vectors(
+        self, found: FoundRows, *, written: Sequence[AddFile] = (), changes: Sequence[AddCdcFile] = ()
+    ) -> ChangedFiles:
+        """Matching files lose their rows by deletion vectors, or go as a whole; the written ones come.
+
+        One object is written, or none where all vectors are small enough for the log.
+        """
+        owned = self._owned(written, changes)
+        now_ms = self.clock.now_ms()
+        partly = [
+            (match, match.rows) for match in found.matches if not match.is_whole and match.rows is not None
+        ]
+        removes = [removed(one.file, deletion_timestamp_ms=now_ms) for one in found.matches if one.is_whole]
+        adds = []
+        try:
+            vectors = write_deletion_vectors(
+                self.snapshot.store,
+                (rows.positions for _, rows in partly),
+                properties=self.snapshot.properties,
+            )
+            owned = owned.with_vectors(vectors.descriptors)
+            for (match, rows), vector in zip(partly, vectors.descriptors, strict=True):
+                update = with_new_vector(
+                    match.file, vector, deletion_timestamp_ms=now_ms, num_records=rows.num_records
+                )
+                removes.append(update.remove)
+                if update.add is not None:
+                    adds.append(update.add)
+        except DeltaError as error:
+            owned.discard(Rejected(error=error))
+            raise
+        return ChangedFiles(
+            removes=tuple(removes),
+            adds=(*adds, *written),
+            changes=tuple(changes),
+            written=tuple(written),
+            vectors=len(adds),
+            owned=owned,
+        )
+
+    def _owned(self, written: Sequence[AddFile], changes: Sequence[AddCdcFile]) -> OwnedFiles:
+        return OwnedFiles(store=self.snapshot.store).with_data(written).with_changes(changes)
+
+    def _metrics(self, found: FoundRows, changes: ChangedFiles | None) -> dict[str, int]:
+        """What was counted, by deltalake's names: a file that gets a vector is neither added nor removed."""
+        vectors = 0 if changes is None else changes.vectors
+        counts = {
+            "num_added_files": 0 if changes is None else len(changes.written),
+            "num_removed_files": len(found.matches) - vectors,
+            "num_copied_rows": 0 if changes is None else changes.copied_rows,
+            "num_deletion_vectors_added": vectors,
+        }
+        matched = None if changes is None else changes.changed_rows
+        if matched is None:
+            matched = _sum([match.num_matching for match in found.matches])
+        return counts if matched is None else {f"num_{self.counted}_rows": matched, **counts}
+
+    def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:
+        """The same by delta-spark's names."""
+        gone = [match for match in found.matches if match.is_whole or not changes.vectors]
+        had_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
+        return {
+            "numRemovedFiles": metrics["num_removed_files"],
+            "numAddedFiles": metrics["num_added_files"],
+            "numAddedChangeFiles": len(changes.changes),
+            "numRemovedBytes": sum(match.file.size_bytes for match in gone),
+            "numAddedBytes": sum(file.size_bytes for file in changes.written),
+            f"num{self.counted.capitalize()}Rows": metrics.get(f"num_{self.counted}_rows"),
+            "numCopiedRows": metrics["num_copied_rows"],
+            "numDeletionVectorsAdded": changes.vectors,
+            "numDeletionVectorsRemoved": had_vectors,
+            "scanTimeMs": metrics["scan_time_ms"],
+            "rewriteTimeMs": metrics["rewrite_time_ms"],
+            "executionTimeMs": metrics["scan_time_ms"] + metrics["rewrite_time_ms"],
+        }
+
+
+def writes_vectors(snapshot: Snapshot) -> bool:
+    """Whether rows of the table go by deletion vectors: it has the feature, and asks for them."""
+    if _VECTORS_FEATURE not in (snapshot.protocol.writer_features or ()):
+        return False
+    text = snapshot.metadata.configuration.get(_VECTORS_PROPERTY, "false")
+    try:
+        return parse_bool(text)
+    except ValueError:
+        return False
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _total(started: float) -> dict[str, int]:
+    return {"execution_time_ms": _ms(monotonic() - started)}
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
