@@ -25,7 +25,7 @@ PROGRAM = ROOT / "benchmarks" / "soak" / "written_tables.py"
 
 
 def sample(out: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """What the soak's program says of a few tables; it is a process of its own, as Spark's session must be."""
+    """What the soak's program says of a few tables. Spark's session needs a process of its own."""
     answer = subprocess.run(
         [sys.executable, str(PROGRAM), "--no-singles", "--seed", SEED, *arguments, "--output", str(out)],
         cwd=ROOT,

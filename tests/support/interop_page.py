@@ -41,10 +41,10 @@ that it had not touched still had their row ids.
 """
 
 _LEGEND = """
-A number is of tables, alone and in sets: **12** is all of the 12 that have the feature; 8 / 12 is 8 of them, and
-the rest have some other feature, too, that the peer says it does not do. A dash is none. *Read* is every version
-of the table. *Alone* is what the peer did with the table that has nothing but this feature; its words, where it
-refused, are below. *We read its own* is of the tables that delta-spark wrote.
+A number is of tables, alone and in sets: **12** is all of the 12 that have the feature; 8 / 12 is 8 of them,
+and the rest have some other feature, too, that the peer says it does not do. A dash is none. *Read* is every
+version of the table. *Alone* is what the peer did with the table that has nothing but this feature; its
+words, where it refused, are below. *We read its own* is of the tables that delta-spark wrote.
 """
 
 

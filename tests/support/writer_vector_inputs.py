@@ -144,6 +144,12 @@ INPUTS: dict[str, list[Json]] = {
     ],
     "iceberg-v1": [_create(delta__enableIcebergCompatV1="true", delta__columnMapping__mode="name"), *_ALL],
     "iceberg-v2": [_create(delta__enableIcebergCompatV2="true", delta__columnMapping__mode="name"), *_ALL],
+    "overwrite-partitions": [
+        _create(by=["p"]),
+        _APPEND,
+        _MORE,
+        {"do": "overwritePartitions", "rows": [{"id": 9, "n": 1, "p": "p0"}, {"id": 10, "n": 2, "p": None}]},
+    ],
     "update": [_create(), _APPEND, _MORE, {"do": "update", "set": {"n": "id + 1"}, "where": "id IN (2, 5)"}],
     "types": [
         {

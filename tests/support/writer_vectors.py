@@ -103,6 +103,11 @@ def _overwrite(table: DeltaTable, rows: list[Json], where: str | None = None) ->
     write_deltalake(table, from_json(table.snapshot.schema, rows), mode="overwrite", predicate=where)
 
 
+def _overwrite_partitions(table: DeltaTable, rows: list[Json]) -> None:
+    data = from_json(table.snapshot.schema, rows)
+    write_deltalake(table, data, mode="overwrite", partition_overwrite_mode="dynamic")
+
+
 def _update(table: Any, where: str, **arguments: Any) -> None:
     table.update(arguments["set"], where)
 
@@ -118,6 +123,7 @@ def _change_type(table: DeltaTable, column: str, **arguments: Any) -> None:
 _VERBS: Mapping[str, Callable[..., Any]] = {
     "append": _append,
     "overwrite": _overwrite,
+    "overwritePartitions": _overwrite_partitions,
     "delete": lambda table, where: table.delete(where),
     "update": _update,
     "compact": lambda table: table.optimize.compact(),
@@ -200,6 +206,8 @@ def _named(action: Json, names: Names) -> Json:
         kept = {key: sorted(value) if isinstance(value, list) else value for key, value in kept.items()}
     elif kind == "domainMetadata":
         kept["configuration"] = _parsed(kept["configuration"])
+    if kind == "remove":
+        kept.pop("stats", None)
     if "stats" in kept:
         kept["stats"] = json.loads(kept["stats"])
     if "deletionVector" in kept:
