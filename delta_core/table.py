@@ -391,7 +391,7 @@ class DeltaTable(RowChanges):
     @property
     def alter(self) -> TableAlterer:
         """Changing the definition: `table.alter.add_columns(...)`."""
-        return TableAlterer(self)
+        return TableAlterer(self, number_rows=self.optimize.number_rows)
 
     def restore(
         self,

@@ -30,7 +30,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
-from delta_core.expressions.typing import resolve
+from delta_core.expressions.typing import resolve_predicate as resolve_condition
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -259,7 +259,8 @@ def _stage(
     predicate: Expression | None,
     clock: Clock,
 ) -> None:
-    transaction.add(*change.actions)
+    # Rows that a replaceWhere copies have their ids in the files; all others are new.
+    transaction.add(*change.actions).preserve_rows(True)
     snapshot = transaction.snapshot
     removed: pa.Table | None = None
     if plan is not None:
@@ -316,10 +317,16 @@ def _replaced_partitions(adds: Sequence[AddFile], change: TableChange) -> Expres
 
 
 def resolve_predicate(predicate: Expression | str | None, schema: StructType) -> Expression | None:
-    """The predicate, text or tree, resolved against a schema."""
+    """The predicate, text or tree, resolved against a schema.
+
+    Raises:
+        ExpressionError: it is no condition, or does not fit the schema.
+    """
     if predicate is None:
         return None
-    return parse_predicate(predicate, schema) if isinstance(predicate, str) else resolve(predicate, schema)
+    if isinstance(predicate, str):
+        return parse_predicate(predicate, schema)
+    return resolve_condition(predicate, schema)
 
 
 def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overwrite_schema: bool) -> None:

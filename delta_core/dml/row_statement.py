@@ -23,6 +23,7 @@ from delta_core.errors import DeltaError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import parse_bool
@@ -36,6 +37,7 @@ from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
+from delta_core.transaction.vector_resolver import VectorResolver
 
 _VECTORS_FEATURE = "deletionVectors"
 _VECTORS_PROPERTY = "delta.enableDeletionVectors"
@@ -167,6 +169,7 @@ class RowStatement:
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
+        resolver = self._resolver()
         transaction = Transaction.begin(
             self.snapshot,
             operation=self.operation,
@@ -175,6 +178,7 @@ class RowStatement:
             properties=self.properties,
             observer=self.observer,
             clock=self.clock,
+            resolver=resolver,
         )
         changes = change(found)
         times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": _ms(monotonic() - scanned)}
@@ -189,8 +193,13 @@ class RowStatement:
             changes.owned.discard(Rejected(error=error))
             raise
         outcome = commit_and_checkpoint(transaction)
-        changes.owned.discard(outcome)
-        return RowStatementResult(committed=raise_for_result(outcome), metrics=metrics | _total(started))
+        if resolver is None:
+            changes.owned.discard(outcome)
+        else:
+            resolver.discard(outcome, changes.owned)
+        committed = raise_for_result(outcome)
+        metrics |= self._counted(committed, metrics)
+        return RowStatementResult(committed=committed, metrics=metrics | _total(started))
 
     def rewritten(
         self,
@@ -250,6 +259,29 @@ class RowStatement:
             vectors=len(adds),
             owned=owned,
         )
+
+    def _resolver(self) -> VectorResolver | None:
+        """What joins the vectors of statements at the same time; None where rows are copied instead."""
+        if not self.writes_vectors:
+            return None
+        return VectorResolver(
+            self.snapshot.store,
+            properties=self.snapshot.properties,
+            access=DataAccess(allowed_roots=tuple(self.allowed_roots), clock=self.clock),
+            clock=self.clock,
+        )
+
+    def _counted(self, committed: Committed, metrics: Mapping[str, int]) -> dict[str, int]:
+        """The counts as they were committed: another writer may have taken some of the rows first."""
+        names = {
+            f"num{self.counted.capitalize()}Rows": f"num_{self.counted}_rows",
+            "numRemovedFiles": "num_removed_files",
+            "numDeletionVectorsAdded": "num_deletion_vectors_added",
+        }
+        found = committed.operation_metrics
+        return {
+            ours: int(found[theirs]) for theirs, ours in names.items() if theirs in found and ours in metrics
+        }
 
     def _owned(self, written: Sequence[AddFile], changes: Sequence[AddCdcFile]) -> OwnedFiles:
         return OwnedFiles(store=self.snapshot.store).with_data(written).with_changes(changes)

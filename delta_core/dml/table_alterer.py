@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from delta_core.dml.definition import columns as of_columns
 from delta_core.dml.definition import constraints as of_constraints
 from delta_core.dml.definition import domains as of_domains
 from delta_core.dml.definition import features as of_features
 from delta_core.dml.definition import properties as of_properties
+from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.schema.column_changes import Position
@@ -24,8 +25,18 @@ class TableAlterer:
     A call that is repeated with the idempotency key of its `commit_properties` changes nothing.
     """
 
-    def __init__(self, table: TableHandle) -> None:
+    def __init__(
+        self, table: TableHandle, *, number_rows: Callable[[CommitProperties], object] | None = None
+    ) -> None:
+        """Prepare; no request.
+
+        Args:
+            table: the handle.
+            number_rows: gives the rows of the table ids, in commits of its own, where they have none; without
+                it row tracking is turned on only where they have.
+        """
         self._table = table
+        self._number_rows = number_rows
 
     def add_columns(
         self,
@@ -147,10 +158,20 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Set table properties; `delta.feature.*` and the two `delta.min*Version` raise the protocol."""
-        return self._adopt(
-            of_properties.set_properties(self._current(), properties, properties=commit_properties)
-        )
+        """Set table properties; `delta.feature.*` and the two `delta.min*Version` raise the protocol.
+
+        `delta.enableRowTracking` is preceded by commits that give ids to rows which have none.
+        """
+        snapshot = self._current()
+        turns_on = of_properties.turns_row_tracking_on(snapshot, properties)
+        if (
+            turns_on
+            and self._number_rows is not None
+            and applied_before(snapshot, properties=commit_properties) is None
+        ):
+            self._number_rows(commit_properties)
+            snapshot = self._current()
+        return self._adopt(of_properties.set_properties(snapshot, properties, properties=commit_properties))
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES

@@ -29,12 +29,14 @@ from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.change_data import refuse_change_columns
 from delta_core.table_features.column_dependencies import column_uses
 from delta_core.table_features.defaults import validate_defaults
 from delta_core.table_features.enablement import (
     ProtocolRequest,
     evolved_protocol,
+    needed_features,
     protocol_for,
     refuse_unsupported_definition,
 )
@@ -186,15 +188,17 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     partition_columns = canonical_partition_columns(data_schema, definition.partition_by or ())
     request = ProtocolRequest.of(definition.configuration or {})
     configuration = dict(request.properties)
-    mode = parse_mode(configuration.get(MODE_KEY, "none"))
     refuse_internal_properties(configuration)
+    asked = needed_features(data_schema, configuration)
+    configuration |= automatic_properties(asked, configuration, is_new=True)
+    mode = parse_mode(configuration.get(MODE_KEY, "none"))
     columns = TableColumns(
         schema=data_schema, partition_columns=partition_columns, configuration=configuration
     )
     _check_new(columns)
     TableProperties.of(configuration).validate()
     refuse_unsupported_definition(data_schema, configuration, request=request)
-    refuse_unknown_properties(configuration)
+    refuse_unknown_properties(request.properties)
     _check_filled(columns)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)

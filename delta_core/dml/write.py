@@ -17,7 +17,13 @@ from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_pr
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
 from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
-from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError, TableNotFoundError
+from delta_core.errors import (
+    ConfigurationError,
+    MetadataChangedError,
+    SchemaError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -175,6 +181,7 @@ def write_deltalake(
         properties=properties,
         observer=observer,
         clock=clock,
+        may_be_behind=handle is not None and mode == "append",
     )
     try:
         committed = write.run(snapshot, known_at_ms)
@@ -189,7 +196,11 @@ def write_deltalake(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """One call's rows and wishes, for as many attempts as they take."""
+    """One call's rows and wishes, for as many attempts as they take.
+
+    Attributes:
+        may_be_behind: whether the snapshot is what an open table shows, and the log has not been asked.
+    """
 
     store: LogStore
     rows: Rows
@@ -201,6 +212,7 @@ class _Write:
     properties: CommitProperties
     observer: TransactionObserver
     clock: Clock
+    may_be_behind: bool
 
     def run(self, snapshot: Snapshot | None, known_at_ms: int) -> Committed:
         """Write and commit; rows with generated numbers anew where another writer took the numbers first.
@@ -208,12 +220,19 @@ class _Write:
         A stream is read once: its conflict is the caller's, as every other conflict is.
         """
         for attempt in range(self.properties.max_attempts):
-            change = plan_table_change(
-                snapshot,
-                data_schema=from_arrow(self.rows.schema),
-                definition=self.definition,
-                now_ms=self.clock.now_ms(),
-            )
+            try:
+                change = self._planned(snapshot)
+            except SchemaError:
+                if snapshot is None or not self.may_be_behind:
+                    raise
+                # What does not fit the table as it was opened may fit it as it is.
+                newer = snapshot.refresh()
+                if newer.version == snapshot.version:
+                    raise
+                snapshot, known_at_ms = newer, newer.known_at_ms
+                if (applied := self._applied(snapshot, attempt)) is not None:
+                    return applied
+                change = self._planned(snapshot)
             if self.replaces_partitions:
                 require_partitioned(change.partition_columns)
             written = self._written(change)
@@ -227,12 +246,25 @@ class _Write:
                 if not differ_in_marks_alone(snapshot.schema, newer.schema):
                     raise
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                found = already_applied(snapshot, self.properties.txn)
-                if found is not None:
-                    return AlreadyApplied(
-                        version=snapshot.version, attempts=attempt, snapshot=snapshot, transaction=found
-                    )
+                if (applied := self._applied(snapshot, attempt)) is not None:
+                    return applied
         raise AssertionError("the last attempt returns or raises")
+
+    def _applied(self, snapshot: Snapshot, attempts: int) -> AlreadyApplied | None:
+        found = already_applied(snapshot, self.properties.txn)
+        if found is None:
+            return None
+        return AlreadyApplied(
+            version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=found
+        )
+
+    def _planned(self, snapshot: Snapshot | None) -> TableChange:
+        return plan_table_change(
+            snapshot,
+            data_schema=from_arrow(self.rows.schema),
+            definition=self.definition,
+            now_ms=self.clock.now_ms(),
+        )
 
     def _written(self, change: TableChange) -> WrittenRows:
         return write_rows(

@@ -8,7 +8,12 @@ from typing import Any
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
-from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT, BackfillResult, enable_row_tracking
+from delta_core.maintenance.backfill.apply import (
+    FILES_PER_COMMIT,
+    BackfillResult,
+    enable_row_tracking,
+    number_rows,
+)
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
@@ -136,6 +141,11 @@ class TableOptimizer:
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result
+
+    def number_rows(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> BackfillResult:
+        """Give every row of the table an id, without turning row tracking on: see `enable_row_tracking`."""
+        self._table.update_incremental()
+        return number_rows(self._table.snapshot, properties=commit_properties)
 
     def plan_z_order(
         self,

@@ -26,6 +26,7 @@ from delta_core.schema.column_paths import (
     update_struct,
 )
 from delta_core.schema.column_uses import ColumnUse, refuse_used, refuse_used_in_expressions
+from delta_core.schema.evolution import require_still_writable
 from delta_core.schema.field_metadata import (
     COMMENT_KEY,
     CURRENT_DEFAULT_KEY,
@@ -83,7 +84,7 @@ def add_column(
     Raises:
         SchemaEvolutionError: the column exists, is NOT NULL, or has a default, identity, generation
             expression or invariant, which existing rows would not satisfy; no such parent or neighbour.
-        SchemaError: its name is not allowed.
+        SchemaError: its name is not allowed, or files cannot hold its type.
     """
     path = (*parent, column.name)
     _require_addable(columns, column, path)
@@ -99,6 +100,7 @@ def add_column(
         return _placed(struct.fields, column, position, parent)
 
     schema = update_struct(columns.schema, parent, added)
+    require_still_writable(columns.schema, schema)
     return assign_added(columns, replace(columns, schema=schema), new_name).validated()
 
 
@@ -157,7 +159,7 @@ def drop_columns(
     Raises:
         SchemaEvolutionError: the table has no column mapping; no such column; a partition column or one
             that is used; the last column of the table or of a struct.
-        SchemaError: nothing but partition columns would be left.
+        SchemaError: nothing but partition columns, or columns that files cannot hold, would be left.
     """
     _require_mapping(columns, "dropped")
     used = tuple(uses)
@@ -175,6 +177,7 @@ def drop_columns(
     schema = columns.schema
     for path in outermost:
         schema = update_struct(schema, path[:-1], _without(path))
+    require_still_writable(columns.schema, schema)
     configuration = drop_stats_columns(columns.configuration, outermost)
     return replace(columns, schema=schema, configuration=configuration).validated()
 

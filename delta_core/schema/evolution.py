@@ -157,14 +157,26 @@ def require_writable_void(schema: StructType) -> None:
     """Check that `void` columns do not stand in the way of writing files (PROTOCOL.md, "Void Type").
 
     Raises:
-        SchemaError: a void inside an array or map, or a struct or table of nothing but void.
+        SchemaError: a void inside an array or map, or a struct or table of nothing at all or nothing but
+            void.
     """
     if _unwritable(schema):
         raise SchemaError(
-            "Rows cannot be written while the schema has this void column",
-            cause="A void inside an array or map, or a struct or table of nothing but void, has no file form",
-            fix="Change the column's type first",
+            "Rows cannot be written while the schema has this void or empty column",
+            cause="A void inside an array or map, a struct without fields, or a struct or table of nothing "
+            "but void has no file form",
+            fix="Give the column another type first",
         )
+
+
+def require_still_writable(before: StructType, after: StructType) -> None:
+    """Check that a change of columns takes no table to where rows cannot be written any more.
+
+    Raises:
+        SchemaError: as `require_writable_void`, unless it was so before.
+    """
+    if not _unwritable(before):
+        require_writable_void(after)
 
 
 def _unwritable(data_type: DataType) -> bool:

@@ -123,14 +123,20 @@ class ProtocolRequest:
         """Sort the properties that a user gives.
 
         Raises:
-            InvalidTablePropertyError: a version that is none, versions that do not go together, or a feature
-                with another value than `supported`.
+            InvalidTablePropertyError: a name or value that is no text, a version that is none, versions that
+                do not go together, or a feature with another value than `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
         features: set[str] = set()
         versions: dict[str, int] = {}
         properties: dict[str, str] = {}
         for key, value in given.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidTablePropertyError(
+                    f"The table property {key!r} cannot be {value!r}.",
+                    cause="Names and values of table properties are texts.",
+                    fix="Pass a text, such as 'true' or '10'.",
+                )
             folded = key.lower()
             if folded.startswith(FEATURE_PREFIX):
                 features.add(_named_feature(key, value))

@@ -176,12 +176,12 @@ _ALL = (
         name="deletionVectors",
         in_reader=True,
         plain_rows=False,
-        writable_by=MOVED_ROWS | {Surface.ARROW_ROWS},
+        writable_by=WITHOUT_SPARK,
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),
     # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
-    TableFeature(name="rowTracking", writable_by=MOVED_ROWS, requires=_DOMAINS),
+    TableFeature(name="rowTracking", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
         writable_by=ALL_SURFACES,

@@ -12,7 +12,7 @@ the same file always conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from delta_core.actions import AddFile, CommitInfo, Metadata, RemoveFile
@@ -72,9 +72,7 @@ class RuleViolation:
     error: ConcurrentModificationError
 
 
-def find_conflict(
-    transaction: TransactionFootprint, winner: WinningCommit, *, settled: Collection[str] = ()
-) -> RuleViolation | None:
+def find_conflict(transaction: TransactionFootprint, winner: WinningCommit) -> RuleViolation | None:
     """The first rule that forbids ordering the transaction after the winner, or None.
 
     Pure; reads nothing.
@@ -82,10 +80,9 @@ def find_conflict(
     Args:
         transaction: what it read and changes.
         winner: the commit that it did not see.
-        settled: names of rules that are not asked.
     """
     for rule in CONFLICT_RULES:
-        error = None if rule.name in settled else rule.check(transaction, winner)
+        error = rule.check(transaction, winner)
         if error is not None:
             return RuleViolation(rule=rule.name, winner=winner.version, error=error)
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import orjson
+
 from delta_core.actions import Action, AddFile, RemoveFile
 from delta_core.errors import CommitError, InvalidTableError
 from delta_core.table_features.table_properties import TableProperties
@@ -25,7 +27,8 @@ def require_consistent_files(
         after: those that the same commit sets; None when it sets none that count.
 
     Raises:
-        CommitError: a file is added or removed twice, or both.
+        CommitError: a file is added or removed twice, or both; or one has a deletion vector and no count of
+            its rows.
         InvalidTableError: rows go from a table that is append-only, or becomes so in this commit.
     """
     adds = [a for a in actions if isinstance(a, AddFile)]
@@ -42,6 +45,13 @@ def require_consistent_files(
             cause="Its deletion vector is the same in both, so nobody could tell whether the file is live.",
             fix="Add a file again without removing it; with another deletion vector, remove the one before.",
         )
+    uncounted = next((a.path for a in adds if a.deletion_vector is not None and not _says_rows(a)), None)
+    if uncounted is not None:
+        raise CommitError(
+            f"The file {uncounted!r} has a deletion vector and does not say how many rows it has.",
+            cause="Readers need numRecords in its statistics, deleted rows included.",
+            fix="Take the number from the file's footer.",
+        )
     if not any(r.data_change for r in removes):
         return
     if before is not None and before.append_only:
@@ -56,6 +66,15 @@ def require_consistent_files(
             cause="The same commit sets the table property delta.appendOnly to true.",
             fix="Take the rows away first, and set the property in a commit of its own.",
         )
+
+
+def _says_rows(add: AddFile) -> bool:
+    """PROTOCOL.md, "Writer Requirement for Deletion Vectors"."""
+    try:
+        count = orjson.loads(add.stats or "{}").get("numRecords")
+    except (orjson.JSONDecodeError, AttributeError):
+        return False
+    return type(count) is int and count >= 0
 
 
 def _identity(file: AddFile | RemoveFile) -> tuple[str, str | None]:

@@ -98,6 +98,12 @@ def has_in_commit_times(protocol: Protocol, metadata: Metadata) -> bool:
     return text.strip().lower() == "true"
 
 
+def begin_in_commit_times(base: Snapshot | None, protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether commits of a table carry their time from now on, and did not before."""
+    was = base is not None and has_in_commit_times(base.protocol, base.metadata)
+    return has_in_commit_times(protocol, metadata) and not was
+
+
 def in_commit_time(base: Snapshot | None, store: LogStore, *, active: bool) -> InCommitTime | None:
     """The stamper of a commit, or None. At most one request, where the time of the version read is not known.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import unquote
 
-from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor
+from delta_core.actions import Action, AddCdcFile, AddFile, DeletionVectorDescriptor
 from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import CommitError, DeltaError
 from delta_core.storage.log_store import LogStore
@@ -79,9 +79,33 @@ class OwnedFiles:
         """
         if not may_discard_files(result):
             return 0
+        return self._delete(self._store_paths())
+
+    def discard_vectors_not_in(self, actions: Iterable[Action]) -> int:
+        """Delete the files of vectors that a commit which has landed does not name, and return how many.
+
+        For vectors that an attempt wrote and a later one replaced; errors as `discard`.
+
+        Args:
+            actions: of that commit.
+        """
+        named = replace(
+            self,
+            paths=(),
+            vectors=tuple(
+                action.deletion_vector
+                for action in actions
+                if isinstance(action, AddFile) and action.deletion_vector is not None
+            ),
+        )
+        kept = {path for _, path in named._store_paths()}
+        written = replace(self, paths=())
+        return self._delete(pair for pair in written._store_paths() if pair[1] not in kept)
+
+    def _delete(self, files: Iterable[tuple[str, str]]) -> int:
         deleted = 0
         done: set[str] = set()
-        for name, path in self._store_paths():
+        for name, path in files:
             if path in done:
                 continue
             done.add(path)

@@ -32,6 +32,12 @@ def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
     return {key: _as_text(value) for key, value in metrics.items() if value is not None}
 
 
+def recounted(metrics: Mapping[str, str], changes: Mapping[str, int]) -> dict[str, str]:
+    """Operation metrics after some counts have changed; those that were never set stay unset."""
+    new = {key: str(int(metrics[key]) + change) for key, change in changes.items() if key in metrics}
+    return {**metrics, **new}
+
+
 def commit_info(
     *,
     operation: str,

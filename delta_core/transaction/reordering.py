@@ -9,7 +9,6 @@ the two winners gets along with the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from delta_core.errors import ConcurrentAppendError
@@ -38,15 +37,10 @@ class WinnerExamination:
         """The same winners so far, and another transaction from here on."""
         return WinnerExamination(transaction=transaction, _passed=self._passed, _moved=self._moved)
 
-    def examine(self, winner: WinningCommit, *, settled: Collection[str] = ()) -> RuleViolation | None:
-        """Why the transaction cannot follow this winner and those before it, or None.
-
-        Args:
-            winner: the next one.
-            settled: names of rules that are not asked of it.
-        """
-        transaction = self._following_rows()
-        violation = find_conflict(transaction, winner, settled=settled) or self.examine_order(winner)
+    def examine(self, winner: WinningCommit) -> RuleViolation | None:
+        """Why the transaction cannot follow this winner, the next one, and those before it, or None."""
+        transaction = self.following_rows
+        violation = find_conflict(transaction, winner) or self.examine_order(winner)
         if violation is not None:
             return violation
         if transaction.isolation is IsolationLevel.WRITE_SERIALIZABLE and winner.is_blind_append:
@@ -74,7 +68,8 @@ class WinnerExamination:
             )
         return None
 
-    def _following_rows(self) -> TransactionFootprint:
+    @property
+    def following_rows(self) -> TransactionFootprint:
         """The transaction with the files that it read where winners have moved their rows to.
 
         Rows that a rearrangement moved are those that were read: who removes them from where they are now

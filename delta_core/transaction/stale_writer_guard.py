@@ -123,6 +123,7 @@ class StaleWriterGuard:
             if replaced is None:
                 return None
             if not isinstance(replaced, _VersionGoneError):
+                self._require_other_content()
                 return self._lost(f"It is in another table's log: {replaced.cause}")
         listing = list_log(self.store, from_version=max(0, version - 1))
         modified_ms = {commit.version: commit.info.modified_ms for commit in listing.commits}
@@ -145,6 +146,17 @@ class StaleWriterGuard:
                 raise StorageError(f"Whether version {version - 1} is still in the log cannot be told.")
             return self._lost(f"Version {version - 1} is no longer in the log.")
         return None
+
+    def _require_other_content(self) -> None:
+        """Raise StorageError where the version before may be the one that was read, written once more.
+
+        A log that was copied back, or into another class of storage, has the same bytes under other times.
+        The commit then landed where every reader finds it, and who was told that it is lost would append the
+        same rows again. A winner's bytes have been compared; of the version that was read the size is known.
+        """
+        known = None if self.last_winner is not None else self.version_file
+        if known is not None and self.store.head(known.path).size_bytes == known.size_bytes:
+            raise StorageError(f"{known.path!r} was written again, perhaps as it was.")
 
     def _written_ms(self, version: int) -> int:
         """When this version was written; a listing that lags may have the time of another one."""

@@ -9,14 +9,7 @@ from random import Random
 from typing import Any, Self
 from uuid import uuid4
 
-from delta_core.actions import (
-    Action,
-    AddFile,
-    CommitInfo,
-    Metadata,
-    Protocol,
-    SetTransaction,
-)
+from delta_core.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
@@ -38,13 +31,14 @@ from delta_core.transaction.file_checks import require_consistent_files
 from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.idempotency import already_applied, covering
 from delta_core.transaction.in_commit_time import (
+    begin_in_commit_times,
     has_in_commit_times,
     in_commit_time,
     settled_provenance,
 )
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
-from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters
+from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters, recounted
 from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
 from delta_core.transaction.reordering import WinnerExamination
 from delta_core.transaction.row_ids import require_enablement, row_ids
@@ -282,9 +276,8 @@ class Transaction:
         if self._finished:
             raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
         self._finished = True
-        key = self.properties.txn
         if self.snapshot is not None:
-            found = already_applied(self.snapshot, key)
+            found = already_applied(self.snapshot, self.properties.txn)
             if found is not None:
                 return AlreadyApplied(
                     version=self.snapshot.version,
@@ -365,7 +358,9 @@ class Transaction:
             settled = settled_provenance(self.snapshot, protocol, metadata)
             # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the
             # protocol changes.
-            if settled is not metadata or (not metadatas and self._turns_times_on(protocol, metadata)):
+            if settled is not metadata or (
+                not metadatas and begin_in_commit_times(self.snapshot, protocol, metadata)
+            ):
                 actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
             require_enablement(self.snapshot, protocol, settled, actions)
         return actions
@@ -378,11 +373,6 @@ class Transaction:
             before=None if self.snapshot is None else self.snapshot.properties,
             after=None if staged is None or self._reuses_files else TableProperties.of(staged.configuration),
         )
-
-    def _turns_times_on(self, protocol: Protocol, metadata: Metadata) -> bool:
-        base = self._base()
-        on = has_in_commit_times(protocol, metadata)
-        return on and not has_in_commit_times(base.protocol, base.metadata)
 
     def _stampers(self, actions: Sequence[Action]) -> tuple[Stamper, ...]:
         protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
@@ -449,18 +439,23 @@ class Transaction:
         found = covering(winner.transactions, self.properties.txn)
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
-        settled: set[str] = set()
-        while (violation := staged.examination.examine(winner, settled=settled)) is not None:
+        asked: set[str] = set()
+        rest = winner
+        while (violation := staged.examination.examine(rest)) is not None:
             resolved = None
             # Which of three comes first is no question of rows.
-            if self._resolver is not None and staged.examination.examine_order(winner) is None:
-                resolved = self._resolver.resolve(violation, winner, staged.actions)
+            may_ask = violation.rule not in asked and staged.examination.examine_order(winner) is None
+            if self._resolver is not None and may_ask:
+                asked.add(violation.rule)
+                resolved = self._resolver.resolve(
+                    violation, rest, staged.actions, transaction=staged.examination.following_rows
+                )
             if resolved is None:
                 return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
-            self._check_files(resolved)
-            other = self._stage(list(resolved), staged.stampers)
-            staged.become(other)
-            settled.add(violation.rule)
+            self._check_files(resolved.actions)
+            staged.become(self._stage(list(resolved.actions), staged.stampers))
+            self._metrics = recounted(self._metrics, resolved.counts)
+            rest = resolved.rest
         try:
             staged.follow(winner)
         except DeltaError as error:

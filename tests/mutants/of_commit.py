@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant(
         name="the key is not looked up before the work",
         target=f"{TRANSACTION}.commit",
-        edits=(("found = already_applied(self.snapshot, key)", "found = None"),),
+        edits=(("found = already_applied(self.snapshot, self.properties.txn)", "found = None"),),
         killer=f"{TRANSACTION_TESTS}::TestIdempotency::test_key_is_written_and_then_found",
     ),
     Mutant(

@@ -22,6 +22,13 @@ LONG_WAITS = (0.0, 5.0, 4_000.0, DAY_SECONDS, 3 * DAY_SECONDS)
 MAX_RUNS = 3
 
 
+SCHEMA_STRING = (
+    '{"type":"struct","fields":['
+    '{"name":"id","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
+)
+
+
 class Kind(StrEnum):
     """What a job does."""
 
@@ -34,6 +41,8 @@ class Kind(StrEnum):
     CHECKPOINT = "checkpoint"
     CLEANUP = "cleanup"
     READ = "read"
+    TAKE_ROWS = "delete by vectors"
+    NUMBERED_APPEND = "append with generated numbers"
 
 
 _WEIGHTS = {
@@ -78,6 +87,8 @@ class Plan:
         exists: False when the workers race to create the table.
         remote: the store is one, so that the library reads side by side.
         features: writer features of the table, which is of the oldest protocol without any.
+        schema_string: of the table.
+        rows_per_file: of those that are there at first, where files say it.
     """
 
     seed: str
@@ -88,12 +99,21 @@ class Plan:
     exists: bool
     remote: bool = False
     features: frozenset[str] = frozenset()
+    schema_string: str = SCHEMA_STRING
+    rows_per_file: int = 1
 
     @property
     def protocol(self) -> Protocol:
         """The table's."""
         if not self.features:
             return Protocol(min_reader_version=1, min_writer_version=2)
+        if "deletionVectors" in self.features:
+            return Protocol(
+                min_reader_version=3,
+                min_writer_version=7,
+                reader_features=frozenset({"deletionVectors"}),
+                writer_features=self.features,
+            )
         return Protocol(min_reader_version=1, min_writer_version=7, writer_features=self.features)
 
 
@@ -108,6 +128,8 @@ class Attempt:
         files_referenced: as in `Rejected`.
         seen: the version and live paths of the snapshot that came with the result.
         detail: the rule, or the error.
+        taken: which rows a deletion by vectors takes from each file: those whose position has this rest, the
+            second, when it is divided by the first.
     """
 
     worker: int
@@ -119,6 +141,12 @@ class Attempt:
     files_referenced: bool = False
     seen: tuple[int, frozenset[str]] | None = None
     detail: str = ""
+    taken: tuple[int, int] | None = None
+
+
+def labelled(path: str, vector: str | None) -> str:
+    """A live file by its path and its vector."""
+    return path if vector is None else f"{path}#{vector}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +171,12 @@ class Record:
 
     Attributes:
         broken: errors that no caller should see.
+        joined: deletions by vectors that were committed after another one of the same files.
     """
 
     events: list[Attempt | Observation] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    joined: int = 0
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -238,13 +268,6 @@ def stamped(plan: Plan) -> Plan:
     return replace(plan, configuration=configuration, features=STAMPED)
 
 
-SCHEMA_STRING = (
-    '{"type":"struct","fields":['
-    '{"name":"id","type":"long","nullable":true,"metadata":{}},'
-    '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
-)
-
-
 def first_commit(plan: Plan) -> bytes:
     """Version 0: two files in each partition. Made by hand, so that histories begin quickly."""
     lines: list[dict[str, object]] = [
@@ -257,7 +280,7 @@ def first_commit(plan: Plan) -> bytes:
             "metaData": {
                 "id": "table",
                 "format": {"provider": "parquet", "options": {}},
-                "schemaString": SCHEMA_STRING,
+                "schemaString": plan.schema_string,
                 "partitionColumns": ["p"],
                 "configuration": plan.configuration,
             }
@@ -272,17 +295,23 @@ def first_commit(plan: Plan) -> bytes:
                 "modificationTime": EPOCH_MS,
                 "dataChange": True,
             }
-            | (_numbers(2 * index + number) if plan.features else {})
+            | (_numbers(2 * index + number, plan.rows_per_file) if plan.features else {})
         }
         for index, value in enumerate(PARTITIONS)
         for number in range(2)
     ]
     if plan.features:
-        watermark = orjson.dumps({"rowIdHighWaterMark": 2 * len(PARTITIONS) - 1}).decode()
+        watermark = orjson.dumps(
+            {"rowIdHighWaterMark": 2 * len(PARTITIONS) * plan.rows_per_file - 1}
+        ).decode()
         domain = {"domain": "delta.rowTracking", "configuration": watermark, "removed": False}
         lines.append({"domainMetadata": domain})
     return b"".join(orjson.dumps(line) + b"\n" for line in lines)
 
 
-def _numbers(row_id: int) -> dict[str, object]:
-    return {"stats": '{"numRecords":1}', "baseRowId": row_id, "defaultRowCommitVersion": 0}
+def _numbers(file: int, rows: int) -> dict[str, object]:
+    return {
+        "stats": f'{{"numRecords":{rows}}}',
+        "baseRowId": file * rows,
+        "defaultRowCommitVersion": 0,
+    }

@@ -17,21 +17,24 @@ from delta_core.snapshot import version_floor
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict, Rejected, Unknown
+from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.transaction import Transaction
 from tests.simulation.history import (
     MAX_RUNS,
     PARTITIONS,
-    SCHEMA_STRING,
     Attempt,
     Job,
     Kind,
     Observation,
     Plan,
     Record,
+    labelled,
 )
 from tests.simulation.scheduler import Crashed, Scheduler, SimulatedClock
 from tests.simulation.store import SimulatedStore
+
+WRITES = frozenset(Kind) - {Kind.CREATE, Kind.READ, Kind.CHECKPOINT, Kind.CLEANUP}
 
 
 class Program:
@@ -73,7 +76,7 @@ class Program:
             version_floor.FLOORS.forget(self._store)
             self._note_end(job, "crashed")
             # Without a key nobody knows whether the job may be run again.
-            return job.kind in (Kind.APPEND, Kind.OVERWRITE, Kind.DELETE, Kind.REWRITE)
+            return job.kind is not Kind.KEYED_APPEND and job.kind in WRITES
         except DeltaError as error:
             self._held = None
             self._note_end(job, "error", detail=type(error).__name__)
@@ -129,13 +132,15 @@ class Program:
         self._running = {"txn_id": transaction.txn_id, "read_version": -1}
         metadata = Metadata(
             id=f"table-{job.name}",
-            schema_string=SCHEMA_STRING,
+            schema_string=self.plan.schema_string,
             partition_columns=("p",),
             configuration=self.plan.configuration,
         )
         return transaction.add(self.plan.protocol, metadata, self._new_file(job)).commit()
 
-    def _begin(self, job: Job, *, aged: bool) -> tuple[Snapshot, Transaction]:
+    def _begin(
+        self, job: Job, *, aged: bool, resolver: ConflictResolver | None = None
+    ) -> tuple[Snapshot, Transaction]:
         known_at_ms = self._clock.now_ms()
         if aged and self._held is not None:
             snapshot, known_at_ms = self._held
@@ -148,6 +153,7 @@ class Program:
             clock=self._clock,
             random=self._random,
             known_at_ms=known_at_ms,
+            resolver=resolver,
         )
         self._running = {"txn_id": transaction.txn_id, "read_version": snapshot.version}
         return snapshot, transaction
@@ -175,11 +181,11 @@ class Program:
             *remove_actions(files, deletion_timestamp_ms=self._clock.now_ms(), data_change=not rearranged)
         )
         if job.kind is Kind.DELETE:
-            transaction.read_predicate(_partition_is(job.partition))
+            transaction.read_predicate(partition_is(job.partition))
             transaction.read_files(files.column("path").to_pylist())
         else:
             if not rearranged:
-                transaction.read_predicate(_partition_is(job.partition))
+                transaction.read_predicate(partition_is(job.partition))
             partition = job.partition or PARTITIONS[0]
             transaction.add(self._new_file(job, partition=partition, data_change=not rearranged))
         return transaction.commit()
@@ -260,12 +266,13 @@ class Program:
 
 
 def live_paths(snapshot: Snapshot) -> frozenset[str]:
-    """The live files' paths; a path that is there twice stays visible."""
-    paths = snapshot.files.to_table(columns=["path"]).column("path").to_pylist()
+    """The live files' paths, with their vectors if they have any; one that is there twice stays visible."""
+    files = snapshot.files.to_table(columns=["path", "deletion_vector"]).to_pylist()
+    paths = [labelled(row["path"], (row["deletion_vector"] or {}).get("path_or_inline_dv")) for row in files]
     return frozenset(paths) if len(set(paths)) == len(paths) else frozenset([*paths, "TWICE"])
 
 
-def _partition_is(value: str | None) -> Comparison | None:
+def partition_is(value: str | None) -> Comparison | None:
     if value is None:
         return None
     return Comparison(ComparisonOperator.EQ, Column(("p",)), Literal(value, STRING))

@@ -12,10 +12,11 @@ from delta_core.log.log_path import commit_path
 from delta_core.snapshot.snapshot import Snapshot
 from tests.simulation.faults import Faults
 from tests.simulation.history import Observation, Plan, Record, draw_plan, first_commit
-from tests.simulation.judge import judge
+from tests.simulation.judge import Model, judge
 from tests.simulation.known import known
 from tests.simulation.one_process import in_one_process
 from tests.simulation.programs import Program, live_paths
+from tests.simulation.rows_judge import judge_rows
 from tests.simulation.scheduler import Scheduler, SimulatedClock
 from tests.simulation.store import SimulatedStore
 
@@ -32,12 +33,14 @@ class Verdict:
         violations: what was promised and not kept.
         outcomes: how the jobs' runs ended, counted.
         trace: what happened, a line each.
+        joined: see `Record`.
     """
 
     plan: Plan
     violations: tuple[str, ...]
     outcomes: Counter[str]
     trace: tuple[str, ...]
+    joined: int = 0
 
     @property
     def new_violations(self) -> tuple[str, ...]:
@@ -78,9 +81,13 @@ def run_plan(plan: Plan, *, program: ProgramFactory = Program, threads: bool = F
         _look_at_the_end(scheduler, store, record)
     return Verdict(
         plan=plan,
-        violations=tuple(judge(plan, record, store.ledger)),
+        violations=(
+            *judge(plan, record, store.ledger),
+            *(judge_rows(plan, record, Model.of(store.ledger)) if "deletionVectors" in plan.features else ()),
+        ),
         outcomes=Counter(attempt.outcome for attempt in record.attempts),
         trace=tuple(scheduler.trace),
+        joined=record.joined,
     )
 
 

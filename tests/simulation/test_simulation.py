@@ -10,12 +10,13 @@ from collections import Counter
 import pytest
 
 from tests.simulation.history import draw_plan, stamped
+from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_plan, simulate
 from tests.support.soak import SEED, rounds
-from tests.support.writable_features import let_write
 
 HISTORIES = rounds(usual=5_000, soak=20_000)
 STAMPED_HISTORIES = rounds(usual=500, soak=20_000)
+ROWED_HISTORIES = rounds(usual=500, soak=20_000)
 
 
 @pytest.mark.slow
@@ -38,9 +39,8 @@ def test_real_core_keeps_its_promises() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_times_go_up_and_row_ids_are_unique_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_go_up_and_row_ids_are_unique_whatever_happens() -> None:
     """The same histories on tables whose commits depend on the version that they become."""
-    let_write(monkeypatch, "rowTracking")
     collect_garbage_rarely()
     broken: list[Verdict] = []
     outcomes: Counter[str] = Counter()
@@ -53,3 +53,24 @@ def test_times_go_up_and_row_ids_are_unique_whatever_happens(monkeypatch: pytest
     assert not broken, f"{len(broken)} of {STAMPED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     assert outcomes["committed"] > STAMPED_HISTORIES
     assert outcomes["conflict"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
+    """Deletions by vectors meet on one file, and numbers are generated, while everything else goes on."""
+    collect_garbage_rarely()
+    broken: list[Verdict] = []
+    outcomes: Counter[str] = Counter()
+    joined = 0
+    for number in range(ROWED_HISTORIES):
+        verdict = run_plan(rowed(draw_plan(f"{SEED}:{number}")), program=RowProgram)
+        outcomes.update(verdict.outcomes)
+        joined += verdict.joined
+        if verdict.new_violations:
+            broken.append(verdict)
+    seeds = [verdict.plan.seed for verdict in broken]
+    assert not broken, f"{len(broken)} of {ROWED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
+    assert outcomes["committed"] > ROWED_HISTORIES
+    assert outcomes["conflict"] > 0
+    assert joined > ROWED_HISTORIES // 100, "hardly two deletions have met"

@@ -25,13 +25,13 @@ def compare(name: str, operator: str, literal: int | str) -> Condition:
         value = row.get(name)
         return None if value is None else _OPERATORS[operator](value, literal)
 
-    return Condition(text=f"{name} {operator} {quoted}", holds=holds)
+    return Condition(text=f"`{name}` {operator} {quoted}", holds=holds)
 
 
 def is_null(name: str, *, negated: bool = False) -> Condition:
     """Whether a column is null; never null itself."""
     return Condition(
-        text=f"{name} IS {'NOT ' if negated else ''}NULL",
+        text=f"`{name}` IS {'NOT ' if negated else ''}NULL",
         holds=lambda row: (row.get(name) is None) is not negated,
     )
 

@@ -115,8 +115,8 @@ class Model:
         return self.versions[version].state
 
     def add(self, state: State, time_ms: int) -> None:
-        """One more version."""
-        self.versions.append(Version(state=state, time_ms=time_ms))
+        """One more version, committed then, or a millisecond after the last one if the clock stood still."""
+        self.versions.append(Version(state=state, time_ms=max(time_ms, self.versions[-1].time_ms + 1)))
 
     def promised(self) -> range:
         """The versions that must be readable."""

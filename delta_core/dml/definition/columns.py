@@ -13,7 +13,7 @@ from typing import Any
 
 from delta_core.actions import Metadata
 from delta_core.dml.definition.change import applied_before, commit_change
-from delta_core.errors import ConstraintViolationError
+from delta_core.errors import ConstraintViolationError, SchemaError
 from delta_core.scan.scan import Scan
 from delta_core.schema import column_changes as changes
 from delta_core.schema.column_changes import Position
@@ -72,7 +72,12 @@ def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **option
     Raises:
         SchemaEvolutionError: no mapping, no such column, a name that is taken, or a CHECK constraint,
             invariant or generated column that names the column.
+        SchemaError: a name that is not allowed.
     """
+    if not isinstance(name, str):
+        raise SchemaError(
+            f"Column {shown(column)} cannot be called {name!r}", cause="It is no text", fix="Pass a name"
+        )
     parameters = {"oldColumnPath": shown(column), "newColumnPath": shown((*column[:-1], name))}
     return _change(
         snapshot,

@@ -25,12 +25,18 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
 
     Raises:
         ConstraintViolationError: an existing row breaks it.
-        ConfigurationError: there is a constraint of that name.
+        ConfigurationError: the name is blank, or there is a constraint of that name.
         ExpressionError: the expression does not fit the schema.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
+    if not name.strip():
+        raise ConfigurationError(
+            "A constraint has a name.",
+            cause="Errors about rows that break it, and whoever drops it, call it by that.",
+            fix="Pass one, such as 'positive_price'.",
+        )
     key = CONSTRAINT_PREFIX + name
     if any(existing.lower() == key.lower() for existing in snapshot.metadata.configuration):
         raise ConfigurationError(

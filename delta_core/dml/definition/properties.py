@@ -13,6 +13,7 @@ from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_mapping import MODE_KEY
 from delta_core.schema.mapping_modes import change_mode, parse_mode
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -25,14 +26,19 @@ from delta_core.table_features.internal_properties import (
     refuse_unset_of_mapping,
 )
 from delta_core.transaction.commit_result import Committed
+from delta_core.transaction.row_ids import FEATURE as ROW_TRACKING
+from delta_core.transaction.row_ids import enables_row_tracking
 
 
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
     """Set table properties.
 
     `delta.columnMapping.mode = name` gives every column its id, and its own name as physical name, in the
-    same commit. `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion`
-    raise the protocol and are not stored; a lower version than the table's changes nothing.
+    same commit. `delta.enableRowTracking = true` needs ids for all rows that there are: a table without rows,
+    or one whose rows have had ids all along, gets names for its hidden columns, and others are numbered first
+    (`enable_row_tracking`). `delta.feature.<name> = supported`, `delta.minReaderVersion` and
+    `delta.minWriterVersion` raise the protocol and are not stored; a lower version than the table's changes
+    nothing.
 
     Raises:
         InvalidTablePropertyError: an unknown property, one that only the protocol's own operations change, or
@@ -40,10 +46,13 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
     """
+    request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
     refuse_internal_properties(properties)
-    request = ProtocolRequest.of(properties)
-    metadata = with_configuration(snapshot, {**snapshot.metadata.configuration, **request.properties})
+    wanted = {**snapshot.metadata.configuration, **request.properties}
+    if turns_row_tracking_on(snapshot, request.properties):
+        wanted |= automatic_properties({ROW_TRACKING}, wanted, is_new=False)
+    metadata = with_configuration(snapshot, wanted)
     if MODE_KEY in request.properties:
         mode = parse_mode(request.properties[MODE_KEY])
         mapped = change_mode(table_columns(snapshot), mode)
@@ -59,6 +68,13 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         request=request,
         **options,
     )
+
+
+def turns_row_tracking_on(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
+    """Whether these properties enable row tracking where it is not."""
+    before = snapshot.metadata
+    after = replace(before, configuration={**before.configuration, **properties})
+    return enables_row_tracking(after) and not enables_row_tracking(before)
 
 
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:

@@ -12,8 +12,8 @@ from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
 from delta_core.maintenance.clustering import ZOrderPlan, ZOrderResult, apply_z_order, plan_z_order
 from delta_core.maintenance.compaction import (
+    BinResult,
     CompactionPlan,
-    CompactionResult,
     apply_compaction,
     plan_compaction,
 )
@@ -128,7 +128,7 @@ def _check_options(params: Mapping[str, Any], *, z_order: bool) -> None:
 
 def _apply(
     snapshot: Snapshot, plan: CompactionPlan | ZOrderPlan, spec: JobSpec, context: JobContext
-) -> CompactionResult | ZOrderResult:
+) -> BinResult | ZOrderResult:
     compression = spec.params.get("compression", "snappy")
     executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
     properties = context.commit_properties(spec)

@@ -88,30 +88,25 @@ def enable_row_tracking(
         ConcurrentModificationError: other writers came in between time and again, or changed the definition.
         MissingDataFileError, InvalidTableError: a file whose rows have to be counted cannot be read.
     """
-    if files_per_commit < 1:
-        raise ConfigurationError(
-            f"Files cannot be numbered {files_per_commit} at a time.", fix="Pass a whole number from 1 on."
-        )
     backfill = _Backfill(properties=properties, observer=observer, clock=clock)
-    latest = snapshot.refresh()
-    latest.require_writable(surface=Surface.REWRITE, operation="number the table's rows")
-    if enables_row_tracking(latest.metadata):
-        return BackfillResult(committed=None)
-    latest = backfill.support(latest)
-    files = commits = conflicts = 0
-    while True:
-        try:
-            if adds := unnumbered_files(latest, limit=files_per_commit):
-                backfill.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
-                files, commits = files + len(adds), commits + 1
-            else:
-                return BackfillResult(committed=backfill.enable(latest), files=files, commits=commits)
-        except (ConcurrentDeleteReadError, ConcurrentAppendError, ConcurrentWriteError):
-            # The last is a vacuum that began: what is live again after it, it has not deleted.
-            conflicts += 1
-            if conflicts > _MOST_CONFLICTS:
-                raise
-        latest = latest.refresh()
+    return backfill.run(snapshot, files_per_commit=files_per_commit, enables=True)
+
+
+def number_rows(
+    snapshot: Snapshot,
+    *,
+    files_per_commit: int = FILES_PER_COMMIT,
+    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    observer: TransactionObserver = NULL_OBSERVER,
+    clock: Clock = SYSTEM_CLOCK,
+) -> BackfillResult:
+    """The same without the last commit: the table supports row tracking, and every row of it has an id.
+
+    For who turns it on together with something else. The idempotency key of `properties` is not used. Args
+    and Raises as `enable_row_tracking`.
+    """
+    backfill = _Backfill(properties=properties, observer=observer, clock=clock)
+    return backfill.run(snapshot, files_per_commit=files_per_commit, enables=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +116,34 @@ class _Backfill:
     properties: CommitProperties
     observer: TransactionObserver
     clock: Clock
+
+    def run(self, snapshot: Snapshot, *, files_per_commit: int, enables: bool) -> BackfillResult:
+        """All of them, as often as other writers make it necessary."""
+        if files_per_commit < 1:
+            raise ConfigurationError(
+                f"Files cannot be numbered {files_per_commit} at a time.",
+                fix="Pass a whole number from 1 on.",
+            )
+        latest = snapshot.refresh()
+        latest.require_writable(surface=Surface.REWRITE, operation="number the table's rows")
+        if enables_row_tracking(latest.metadata):
+            return BackfillResult(committed=None)
+        latest = self.support(latest)
+        files = commits = conflicts = 0
+        while True:
+            try:
+                if adds := unnumbered_files(latest, limit=files_per_commit):
+                    self.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
+                    files, commits = files + len(adds), commits + 1
+                else:
+                    committed = self.enable(latest) if enables else None
+                    return BackfillResult(committed=committed, files=files, commits=commits)
+            except (ConcurrentDeleteReadError, ConcurrentAppendError, ConcurrentWriteError):
+                # The last is a vacuum that began: what is live again after it, it has not deleted.
+                conflicts += 1
+                if conflicts > _MOST_CONFLICTS:
+                    raise
+            latest = latest.refresh()
 
     def support(self, latest: Snapshot) -> Snapshot:
         """The table once it supports the feature and does not hold it up."""

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
-from delta_core.maintenance.compaction.metrics import file_figures
+from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
 from delta_core.maintenance.compaction.plan import CompactionPlan
-from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionResult:
-    """What a compaction did.
-
-    Attributes:
-        committed: the commit; None when there was nothing to do.
-        metrics: as delta-spark's OPTIMIZE returns them (numFilesAdded, filesAdded{min,max,avg,...}, ...).
-        rows: rows that were rewritten.
-    """
-
-    committed: Committed | None
-    metrics: Mapping[str, Any] = field(hash=False)
-    rows: int = 0
-
-    @property
-    def version(self) -> int | None:
-        """The version that was committed; None when there was nothing to do."""
-        return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
 def apply_compaction(
@@ -52,7 +23,7 @@ def apply_compaction(
     compression: Compression | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
-) -> CompactionResult:
+) -> BinResult:
     """Rewrite the plan's files and commit, if every one of them is still in the newest version.
 
     Concurrent appends do not disturb it. An empty plan commits nothing. When the commit does not
@@ -73,12 +44,9 @@ def apply_compaction(
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
     """
-    latest = snapshot.refresh()
-    require_same_table(latest, plan.table_id)
-    latest.require_readable(operation="compact the table", through_scan=True)
-    latest.require_writable(surface=Surface.REWRITE, operation="compact the table")
+    latest = newest_for(snapshot, plan, operation="compact the table")
     if plan.is_empty:
-        return CompactionResult(committed=None, metrics=_figures(plan, []))
+        return BinResult(committed=None, metrics=figures_of(plan, []))
     rewritten = rewrite_bins(
         latest,
         plan.bins,
@@ -99,20 +67,6 @@ def apply_compaction(
         observer=observer,
         clock=clock,
     )
-    return CompactionResult(
-        committed=rewritten.committed, metrics=_figures(plan, rewritten.adds), rows=rewritten.rows
-    )
-
-
-def _sizes(plan: CompactionPlan) -> list[int]:
-    return [file.size_bytes for item in plan.bins for file in item.files]
-
-
-def _figures(plan: CompactionPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
-    return file_figures(
-        _sizes(plan),
-        adds,
-        considered_files=plan.considered_files,
-        partitions=plan.predicted()["partitions"],
-        bins=len(plan.bins),
+    return BinResult(
+        committed=rewritten.committed, metrics=figures_of(plan, rewritten.adds), rows=rewritten.rows
     )

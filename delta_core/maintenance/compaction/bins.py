@@ -9,22 +9,28 @@ from typing import Any
 from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
+from delta_core.errors import DeltaError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes, workers_for
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.commit import commit_with_events
-from delta_core.maintenance.compaction.metrics import operation_metrics
-from delta_core.maintenance.compaction.plan import CompactionBin
+from delta_core.maintenance.compaction.bin_plan import BinPlan, CompactionBin
+from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
 from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
 from delta_core.maintenance.rewriting.layout import layout_fields
-from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused, still_live
+from delta_core.maintenance.rewriting.planned_files import (
+    LiveSources,
+    delete_unused,
+    require_same_table,
+    still_live,
+)
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
@@ -42,6 +48,51 @@ class Operation:
 
     name: str
     parameters: Mapping[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinResult:
+    """What carrying a plan out did.
+
+    Attributes:
+        committed: the commit; None when there was nothing to do.
+        metrics: as delta-spark returns them (numFilesAdded, filesAdded{min,max,avg,...}, ...).
+        rows: rows that were rewritten, those deleted left out.
+    """
+
+    committed: Committed | None
+    metrics: Mapping[str, Any] = field(hash=False)
+    rows: int = 0
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None when there was nothing to do."""
+        return None if self.committed is None or self.committed.already_applied else self.committed.version
+
+
+def newest_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapshot:
+    """The newest version of the table, once it is certain that the plan is for it and that it is written.
+
+    Raises:
+        MaintenanceError: the plan is for another table.
+        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+    """
+    latest = snapshot.refresh()
+    require_same_table(latest, plan.table_id)
+    latest.require_readable(operation=operation, through_scan=True)
+    latest.require_writable(surface=Surface.REWRITE, operation=operation)
+    return latest
+
+
+def figures_of(plan: BinPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
+    """The metrics of a plan and of the files that became of it."""
+    return file_figures(
+        [file.size_bytes for item in plan.bins for file in item.files],
+        adds,
+        considered_files=plan.considered_files,
+        partitions=plan.predicted()["partitions"],
+        bins=len(plan.bins),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,21 +168,28 @@ def rewrite_bins(
             )
     rows = sum(result["rows"] for result in results)
     progress.emit("stats.collected", files=len(adds), rows=rows)
-    transaction = Transaction.begin(
-        latest,
-        operation=operation.name,
-        surface=Surface.REWRITE,
-        operation_parameters=operation.parameters,
-        properties=properties,
-        observer=observer,
-        clock=clock,
-    )
-    transaction.preserve_rows(True)
-    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
-    sizes = [file.size_bytes for item in bins for file in item.files]
-    transaction.set_metrics(operation_metrics(sizes, adds, deletion_vectors=sources.num_deletion_vectors))
+    owned = OwnedFiles(store=latest.store).with_data(adds)
+    try:
+        transaction = Transaction.begin(
+            latest,
+            operation=operation.name,
+            surface=Surface.REWRITE,
+            operation_parameters=operation.parameters,
+            properties=properties,
+            observer=observer,
+            clock=clock,
+        ).preserve_rows(True)
+        removes = remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False)
+        transaction.add(*removes, *adds)
+        sizes = [file.size_bytes for item in bins for file in item.files]
+        transaction.set_metrics(operation_metrics(sizes, adds, deletion_vectors=sources.num_deletion_vectors))
+        transaction.prepare()
+    except DeltaError as error:
+        # Nothing was sent to the log yet, so nothing there can name the files.
+        owned.discard(Rejected(error=error))
+        raise
     outcome = commit_with_events(transaction, progress)
-    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
+    owned.discard(outcome)
     return RewrittenBins(
         committed=raise_for_result(outcome),
         adds=tuple(adds),

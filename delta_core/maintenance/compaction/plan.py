@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
-from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.compaction.bin_plan import BinPlan, CompactionBin
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
@@ -28,112 +28,21 @@ FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionBin:
-    """Files of one partition that become one file; its values are by physical name, as in the log."""
-
-    partition_values: Mapping[str, str | None] = field(hash=False)
-    files: tuple[PlannedFile, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Sum of the files' sizes."""
-        return sum(file.size_bytes for file in self.files)
-
-    def to_json(self) -> dict[str, Any]:
-        """The bin as a JSON object."""
-        return {
-            "partition_values": dict(self.partition_values),
-            "files": [{"path": f.path, "size_bytes": f.size_bytes} for f in self.files],
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-        return cls(
-            partition_values=dict(document["partition_values"]),
-            files=tuple(PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in document["files"]),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class CompactionPlan(BinPlan):
     """What a compaction would do.
 
     Attributes:
-        table_id: `metaData.id` of the table that the plan is for.
-        version: the version that it was made from.
-        predicate: Spark SQL over partition columns, or None for the whole table.
-        bins: each becomes one file.
-        considered_files: live files that match the predicate.
+        min_file_size_bytes: smaller files are put together.
     """
 
-    table_id: str
-    version: int
-    predicate: str | None
-    target_size_bytes: int
+    kind: ClassVar[str] = "compaction"
+
     min_file_size_bytes: int
-    considered_files: int
-    bins: tuple[CompactionBin, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """True when there is nothing to do."""
-        return not self.bins
-
-    @property
-    def num_files(self) -> int:
-        """Files that would be rewritten."""
-        return sum(len(item.files) for item in self.bins)
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes that would be rewritten."""
-        return sum(item.size_bytes for item in self.bins)
 
     def predicted(self) -> dict[str, int]:
         """What the commit would show; the new files' bytes are taken to be those of the old ones."""
-        return {
-            "files_removed": self.num_files,
-            "files_added": len(self.bins),
-            "bytes_removed": self.total_bytes,
-            "bytes_added": self.total_bytes,
-            "partitions": len({tuple(item.partition_values.items()) for item in self.bins}),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan as a JSON object."""
-        return {
-            **plan_header("compaction"),
-            "table_id": self.table_id,
-            "version": self.version,
-            "predicate": self.predicate,
-            "target_size_bytes": self.target_size_bytes,
-            "min_file_size_bytes": self.min_file_size_bytes,
-            "considered_files": self.considered_files,
-            "predicted": self.predicted(),
-            "bins": [item.to_json() for item in self.bins],
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The plan that `to_json` wrote.
-
-        Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
-        """
-        check_plan_header(document, "compaction")
-        try:
-            return cls(
-                table_id=document["table_id"],
-                version=document["version"],
-                predicate=document["predicate"],
-                target_size_bytes=document["target_size_bytes"],
-                min_file_size_bytes=document["min_file_size_bytes"],
-                considered_files=document["considered_files"],
-                bins=tuple(CompactionBin.from_json(item) for item in document["bins"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise malformed_plan("compaction", error) from error
+        # Not super(): a dataclass with slots is another class than the one that the word means.
+        return {**BinPlan.predicted(self), "bytes_added": self.total_bytes}
 
 
 def plan_compaction(

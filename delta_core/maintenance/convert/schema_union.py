@@ -96,6 +96,7 @@ class SchemaUnion:
         return may_widen(before, after, iceberg=self.iceberg)
 
     def _structs(self, table: StructType, data: StructType, prefix: Path, path: str) -> StructType:
+        _require_distinct(data, prefix, path)
         known = {column.name.casefold(): column for column in table}
         merged = {column.name: column for column in table}
         for column in data:
@@ -138,6 +139,19 @@ class SchemaUnion:
         if self.widens and self._fits(data, table):
             return table
         raise _mismatch(".".join(column), table, data, f"the file {path!r}")
+
+
+def _require_distinct(data: StructType, prefix: Path, path: str) -> None:
+    seen: dict[str, str] = {}
+    for column in data:
+        key = column.name.casefold()
+        if key in seen:
+            raise SchemaMismatchError(
+                f"The file {path!r} has two columns {'.'.join((*prefix, column.name))}.",
+                cause=f"One is called {seen[key]}, the other {column.name}: engines read one or the other.",
+                fix="Write the file again with names of their own, or move it away.",
+            )
+        seen[key] = column.name
 
 
 def _alike(one: DataType, other: DataType) -> bool:

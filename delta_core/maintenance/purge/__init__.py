@@ -1,6 +1,6 @@
 """REORG ... APPLY (PURGE): files with deletion vectors are written again without the deleted rows."""
 
-from delta_core.maintenance.purge.apply import PurgeResult, apply_purge
+from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
 
-__all__ = ["PurgePlan", "PurgeResult", "apply_purge", "plan_purge"]
+__all__ = ["PurgePlan", "apply_purge", "plan_purge"]

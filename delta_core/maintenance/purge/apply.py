@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from delta_core.actions import AddFile
@@ -11,35 +10,11 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
-from delta_core.maintenance.compaction.metrics import file_figures
+from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
 from delta_core.maintenance.purge.plan import PurgePlan
-from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeResult:
-    """What a purge did.
-
-    Attributes:
-        committed: the commit; None when there was nothing to do.
-        metrics: as delta-spark's REORG returns them (numFilesAdded, deletionVectorStats, ...).
-        rows: rows that were rewritten, those deleted left out.
-    """
-
-    committed: Committed | None
-    metrics: Mapping[str, Any] = field(hash=False)
-    rows: int = 0
-
-    @property
-    def version(self) -> int | None:
-        """The version that was committed; None when there was nothing to do."""
-        return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
 def apply_purge(
@@ -52,7 +27,7 @@ def apply_purge(
     compression: Compression | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
-) -> PurgeResult:
+) -> BinResult:
     """Rewrite the plan's files without their deleted rows and commit, if every one of them is still live.
 
     Concurrent appends do not disturb it; a concurrent deletion of rows in one of the files does. An empty
@@ -74,12 +49,9 @@ def apply_purge(
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
     """
-    latest = snapshot.refresh()
-    require_same_table(latest, plan.table_id)
-    latest.require_readable(operation="purge the table", through_scan=True)
-    latest.require_writable(surface=Surface.REWRITE, operation="purge the table")
+    latest = newest_for(snapshot, plan, operation="purge the table")
     if plan.is_empty:
-        return PurgeResult(committed=None, metrics=_figures(plan, [], deletion_vectors=0, deleted_rows=0))
+        return BinResult(committed=None, metrics=_figures(plan, [], deletion_vectors=0, deleted_rows=0))
     rewritten = rewrite_bins(
         latest,
         plan.bins,
@@ -95,7 +67,7 @@ def apply_purge(
         observer=observer,
         clock=clock,
     )
-    return PurgeResult(
+    return BinResult(
         committed=rewritten.committed,
         metrics=_figures(
             plan,
@@ -111,13 +83,7 @@ def _figures(
     plan: PurgePlan, adds: Sequence[AddFile], *, deletion_vectors: int, deleted_rows: int
 ) -> dict[str, Any]:
     return {
-        **file_figures(
-            [file.size_bytes for item in plan.bins for file in item.files],
-            adds,
-            considered_files=plan.considered_files,
-            partitions=plan.predicted()["partitions"],
-            bins=len(plan.bins),
-        ),
+        **figures_of(plan, adds),
         "deletionVectorStats": {
             "numDeletionVectorsRemoved": deletion_vectors,
             "numDeletionVectorRowsRemoved": deleted_rows,

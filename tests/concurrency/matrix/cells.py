@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from unittest.mock import patch
@@ -112,10 +112,8 @@ def run_cell(cell: Cell) -> Outcome:
     store = start.store.fork()
     violations: list[RuleViolation] = []
 
-    def examined(
-        transaction: TransactionFootprint, commit: WinningCommit, *, settled: Collection[str]
-    ) -> RuleViolation | None:
-        violation = find_conflict(transaction, commit, settled=settled)
+    def examined(transaction: TransactionFootprint, commit: WinningCommit) -> RuleViolation | None:
+        violation = find_conflict(transaction, commit)
         violations.extend([violation] if violation else [])
         return violation
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import REMOVED_COLUMNS
+from delta_core.dml.delete import delete_rows
 from delta_core.expressions.parse import parse_predicate
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -170,16 +171,34 @@ def _file_box(target: Target) -> Box:
     return _box(target, *sorted((target.row, target.kept)))
 
 
+def _delete_footprint(target: Target) -> Footprint:
+    return Footprint(
+        reads=(_box(target, target.low, target.high),),
+        read_files=frozenset({target.file}),
+        removes=frozenset({target.file}),
+        adds=(_box(target, target.kept, target.kept),),
+    )
+
+
 ROW_CHANGES = (
+    Operation(
+        name="delete without Spark",
+        commits=("DELETE",),
+        run=lambda case: (
+            delete_rows(
+                case.snapshot,
+                case.target.predicate,
+                observer=case.interruption,
+                properties=case.properties,
+            ).committed
+        ),
+        footprint=_delete_footprint,
+        effect=lambda state, target: state.without(lambda row: in_range(target, row)),
+    ),
     _operation(
         "delete",
         _delete,
-        lambda target: Footprint(
-            reads=(_box(target, target.low, target.high),),
-            read_files=frozenset({target.file}),
-            removes=frozenset({target.file}),
-            adds=(_box(target, target.kept, target.kept),),
-        ),
+        _delete_footprint,
     ),
     _operation(
         "delete partition",

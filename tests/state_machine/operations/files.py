@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -45,17 +44,6 @@ def z_order(machine: TableMachine, draw: Draw) -> None:
     )
 
 
-def _restored(machine: TableMachine, target: State) -> State:
-    """Properties, columns and rows as they were; domains as the table says, if they are one or the other."""
-    found = {
-        name: one.configuration
-        for name, one in machine.fresh().domain_metadata().items()
-        if not name.startswith("delta.")
-    }
-    assert found in (machine.state.domains, target.domains)
-    return replace(target, domains=found)
-
-
 def _restore(machine: TableMachine, version: int, **arguments: int) -> None:
     target = machine.model.at(version)
     if machine.refuses(Surface.RESTORE):
@@ -70,7 +58,7 @@ def _restore(machine: TableMachine, version: int, **arguments: int) -> None:
         machine.settle(before)
         return
     assert not before.append_only or before.rows.keys() <= target.rows.keys()
-    machine.settle(_restored(machine, target))
+    machine.settle(target)
 
 
 @operation

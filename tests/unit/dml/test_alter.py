@@ -78,8 +78,8 @@ def test_properties_are_set_and_unset(table: DeltaTable) -> None:
     assert dict(table.metadata().configuration) == {"owner": "ada"}
     with pytest.raises(InvalidTablePropertyError):
         table.alter.set_properties({"delta.appendOnly": "perhaps"})
-    with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
-        table.alter.set_properties({"delta.enableDeletionVectors": "true"})
+    with pytest.raises(UnsupportedTableFeatureError, match="clustering"):
+        table.alter.set_properties({"delta.feature.clustering": "supported"})
     assert table.version() == 2
 
 

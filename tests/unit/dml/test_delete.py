@@ -218,15 +218,23 @@ def test_a_feature_that_is_not_written_is_refused_before_any_file(tmp_path: Path
         table.delete("id = 1")
 
 
-@pytest.mark.parametrize("vectors", [True, False])
-def test_two_deletes_of_one_file_conflict_and_leave_no_file(tmp_path: Path, vectors: bool) -> None:
-    table = make(tmp_path, rows_of(4000), vectors=vectors)
+def test_two_deletes_that_rewrite_one_file_conflict_and_leave_no_file(tmp_path: Path) -> None:
+    table = make(tmp_path, rows_of(4000), vectors=False)
     stale = table.snapshot
     table.delete("id % 5 = 1")
     before = sorted(tmp_path.rglob("*.*"))
     with pytest.raises(ConcurrentModificationError):
         delete_rows(stale, "id % 5 = 2")
     assert sorted(tmp_path.rglob("*.*")) == before
+
+
+def test_two_deletes_of_one_file_by_vectors_both_happen(tmp_path: Path) -> None:
+    table = make(tmp_path, rows_of(4000), vectors=True)
+    stale = table.snapshot
+    table.delete("id % 5 = 1")
+    assert delete_rows(stale, "id % 5 <= 2").metrics["num_deleted_rows"] == 1600
+    expected = sorted((row for row in rows_of(4000) if row[0] % 5 > 2), key=repr)
+    assert our_rows(tmp_path) == expected == deltalake_rows(tmp_path)
 
 
 def test_a_delete_conflicts_with_matching_rows_that_came_only_where_it_must(tmp_path: Path) -> None:

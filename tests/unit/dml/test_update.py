@@ -341,9 +341,20 @@ def test_two_updates_of_one_file_conflict_and_leave_no_file(tmp_path: Path, vect
     stale = table.snapshot
     table.update({"v": "1"}, "id = 1")
     before = sorted(tmp_path.rglob("*.*"))
+    # Another row of the file is another writer's, where rows go by vectors.
     with pytest.raises(ConcurrentModificationError):
-        update_rows(stale, {"v": "2"}, "id = 2")
+        update_rows(stale, {"v": "2"}, "id = 1" if vectors else "id = 2")
     assert sorted(tmp_path.rglob("*.*")) == before
+
+
+def test_two_updates_of_different_rows_of_one_file_both_happen(tmp_path: Path) -> None:
+    table = make(tmp_path, rows_of(4000), vectors=True)
+    stale = table.snapshot
+    table.update({"v": "1"}, "id = 1")
+    result = update_rows(stale, {"v": "2"}, "id = 2")
+    assert (result.version, result.metrics["num_updated_rows"]) == (stale.version + 2, 1)
+    found = {row["id"]: row["v"] for row in DeltaTable(tmp_path).to_pyarrow_table().to_pylist()}
+    assert (found[1], found[2], len(found)) == (1, 2, 4000)
 
 
 TRACKED = {

@@ -119,7 +119,7 @@ class TestCreation:
         [
             ({"delta.checkpointInterval": "none"}, InvalidTablePropertyError),
             ({"delta.columnMapping.mode": "other"}, InvalidTablePropertyError),
-            ({"delta.enableRowTracking": "true"}, UnsupportedTableFeatureError),
+            ({"delta.enableVariantShredding": "true"}, UnsupportedTableFeatureError),
             ({"delta.feature.clustering": "supported"}, UnsupportedTableFeatureError),
         ],
     )

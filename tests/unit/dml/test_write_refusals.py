@@ -154,11 +154,11 @@ def test_protocol_versions_that_are_none_are_refused(root: Path, key: str) -> No
     assert DeltaTable(root).version() == 1
 
 
-@pytest.mark.parametrize("key", ["delta.feature.deletionVectors", "Delta.Feature.deletionVectors"])
+@pytest.mark.parametrize("key", ["delta.feature.clustering", "Delta.Feature.clustering"])
 def test_features_by_property_are_refused(root: Path, key: str) -> None:
-    with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
+    with pytest.raises(UnsupportedTableFeatureError, match="clustering"):
         write_deltalake(root / "new", rows(1), configuration={key: "supported"})
-    with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
+    with pytest.raises(UnsupportedTableFeatureError, match="clustering"):
         DeltaTable(root).alter.set_properties({key: "supported"})
 
 

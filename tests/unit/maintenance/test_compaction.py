@@ -13,6 +13,7 @@ import pytest
 
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.errors import (
+    CommitError,
     ConcurrentDeleteDeleteError,
     ConfigurationError,
     ExpressionError,
@@ -28,6 +29,7 @@ from delta_core.maintenance.compaction import CompactionPlan, apply_compaction, 
 from delta_core.maintenance.compaction.task import rewrite_bin
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction.transaction import Transaction
 
 MakeTable = Callable[..., Path]
 
@@ -45,6 +47,23 @@ def test_rows_are_the_same_for_deltalake(make_table: MakeTable, helpers: Any, pa
     assert result.version == 6
     assert helpers.content(path) == before
     assert helpers.snapshot_of(path).files.num_files == (2 if partitioned else 1)
+
+
+def test_a_commit_that_is_refused_before_it_is_sent_leaves_no_new_file(
+    make_table: MakeTable, helpers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_table(commits=3, partitioned=False)
+    snapshot = helpers.snapshot_of(path)
+    before = data_files(path)
+
+    def refused(_: Transaction) -> Transaction:
+        assert data_files(path) > before
+        raise CommitError("Refused.")
+
+    monkeypatch.setattr(Transaction, "prepare", refused)
+    with pytest.raises(CommitError, match="Refused"):
+        apply_compaction(snapshot, plan_compaction(snapshot))
+    assert data_files(path) == before
 
 
 def test_a_damaged_file_is_not_copied(make_table: MakeTable, helpers: Any) -> None:

@@ -254,6 +254,19 @@ def test_names_that_differ_in_case_are_refused(tmp_path: Path) -> None:
         convert_to_deltalake(tmp_path)
 
 
+@pytest.mark.parametrize("other", ["id", "ID"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path, other: str, nested: bool) -> None:
+    """Engines read the one or the other of them."""
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", other])
+    if nested:
+        twice = pa.table({"s": twice.to_struct_array()})
+    written(tmp_path / "a.parquet", twice)
+    with pytest.raises(SchemaError, match=r"two columns|same name"):
+        convert_to_deltalake(tmp_path)
+    assert not (tmp_path / "_delta_log").exists()
+
+
 def test_with_type_widening_the_widest_type_wins_and_each_step_is_recorded() -> None:
     union = SchemaUnion(widens=True)
     for number, kind in enumerate((pa.int64(), pa.int32(), pa.int8(), pa.int32())):

@@ -24,7 +24,16 @@ from delta_core.schema.column_uses import ColumnUse, UseKind
 from delta_core.schema.mapping_assignment import assign_new
 from delta_core.schema.mapping_check import MAX_ID_KEY, check_mapping
 from delta_core.schema.table_columns import TableColumns
-from delta_core.schema.types import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
+from delta_core.schema.types import (
+    INTEGER,
+    LONG,
+    STRING,
+    VOID,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 INNER = StructType(
     (
@@ -113,6 +122,33 @@ def test_columns_are_added_anywhere(columns, parent, position, at):
 def test_columns_that_cannot_be_added(column, parent, problem):
     with pytest.raises(SchemaEvolutionError, match=problem):
         add_column(PLAIN, column, parent=parent)
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [
+        StructType(()),
+        ArrayType(element_type=StructType(())),
+        MapType(key_type=STRING, value_type=VOID),
+        StructType((StructField(name="only", data_type=VOID),)),
+    ],
+    ids=str,
+)
+def test_columns_that_no_file_can_hold_are_not_added(data_type):
+    """Nobody could write a row of the table afterwards, and some engines could not read one."""
+    column = StructField(name="e", data_type=data_type)
+    with pytest.raises(SchemaError, match="cannot be written"):
+        add_column(PLAIN, column)
+    # A table that is so already may get other columns.
+    hopeless = replace(PLAIN, schema=StructType((*SCHEMA.fields, column)))
+    assert add_column(hopeless, NEW).schema.names[-1] == "new"
+
+
+def test_nothing_but_void_is_not_left():
+    fields = (StructField(name="id", data_type=LONG), StructField(name="v", data_type=VOID))
+    mapped = assign_new(TableColumns(schema=StructType(fields), partition_columns=()), ColumnMappingMode.NAME)
+    with pytest.raises(SchemaError, match="cannot be written"):
+        drop_columns(mapped, [("id",)], uses=())
 
 
 def test_added_names():

@@ -163,7 +163,6 @@ def test_features_come_with_what_they_require() -> None:
         ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartitionColumns"),
         ({"delta.enableIcebergCompatV3": "true"}, "icebergCompatV3"),
         ({"delta.enableVariantShredding": "true"}, "variantShredding"),
-        ({"delta.enableRowTracking": "true"}, "rowTracking"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
     ],
 )

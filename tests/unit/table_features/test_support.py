@@ -76,7 +76,7 @@ def test_writable_features(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rowTracking", "clustering", "checkpointProtection", "materializePartitionColumns", "future"]
+    "name", ["clustering", "checkpointProtection", "materializePartitionColumns", "future"]
 )
 def test_features_that_bind_every_writer(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=name):
@@ -87,7 +87,7 @@ def test_readable_but_not_writable() -> None:
     tracked = _features("rowTracking", "inCommitTimestamp")
     require_read_support(tracked, metadata())
     with pytest.raises(UnsupportedTableFeatureError, match="rowTracking"):
-        require_write_support(tracked, metadata(), surface=Surface.COMMIT)
+        require_write_support(tracked, metadata(), surface=Surface.MERGE)
 
 
 def test_reader_features_by_what_the_table_holds() -> None:
@@ -124,7 +124,7 @@ def test_switched_on_deletion_vectors_bind_writers_before_there_is_one() -> None
     require_read_support(listed, enabled, has_deletion_vectors=False)
     with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
         require_write_support(
-            listed, enabled, has_deletion_vectors=False, has_v2_checkpoint=False, surface=Surface.COMMIT
+            listed, enabled, has_deletion_vectors=False, has_v2_checkpoint=False, surface=Surface.MERGE
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
 from delta_core.transaction.conflict_checker import RuleViolation
+from delta_core.transaction.conflict_resolver import Resolution
+from delta_core.transaction.read_set import TransactionFootprint
 from delta_core.transaction.transaction import Transaction
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.support.log_builder import LogBuilder, add, remove
@@ -26,13 +29,21 @@ class TakesOver:
         self.asked: list[tuple[str, int]] = []
 
     def resolve(
-        self, violation: RuleViolation, winner: WinningCommit, actions: Sequence[Action]
-    ) -> Sequence[Action] | None:
+        self,
+        violation: RuleViolation,
+        winner: WinningCommit,
+        actions: Sequence[Action],
+        *,
+        transaction: TransactionFootprint,
+    ) -> Resolution | None:
         self.asked.append((violation.rule, winner.version))
+        if violation.rule == "same_application":
+            return Resolution(actions=actions, rest=replace(winner, transactions=()))
         if not winner.adds:
             return None
         kept = [action for action in actions if not isinstance(action, RemoveFile)]
-        return [*kept, *(remove(made.path, partition_values=made.partition_values) for made in winner.adds)]
+        over = [remove(made.path, partition_values=made.partition_values) for made in winner.adds]
+        return Resolution(actions=[*kept, *over], rest=replace(winner, adds=(), removes=()))
 
 
 @pytest.fixture
@@ -88,9 +99,15 @@ def test_without_a_resolver_the_conflict_stands(log: LogBuilder) -> None:
 def test_contradictions_that_it_gives_are_not_committed(log: LogBuilder) -> None:
     class Doubles(TakesOver):
         def resolve(
-            self, violation: RuleViolation, winner: WinningCommit, actions: Sequence[Action]
-        ) -> Sequence[Action] | None:
-            return [*actions, *(action for action in actions if isinstance(action, AddFile))]
+            self,
+            violation: RuleViolation,
+            winner: WinningCommit,
+            actions: Sequence[Action],
+            *,
+            transaction: TransactionFootprint,
+        ) -> Resolution | None:
+            twice = [*actions, *(action for action in actions if isinstance(action, AddFile))]
+            return Resolution(actions=twice, rest=winner)
 
     snapshot = Snapshot.load(log.store, clock=log.clock)
     log.commit(remove("f0"), add("f1"))
@@ -134,3 +151,48 @@ def test_what_is_settled_by_one_rule_is_asked_of_the_others(log: LogBuilder) -> 
 
     assert resolver.asked == [("delete_delete", 1), ("same_application", 1)]
     assert isinstance(result, Committed), "this one settles whatever it is asked"
+
+
+def test_what_is_not_settled_is_asked_again_and_stands(log: LogBuilder) -> None:
+    """Whoever settles one file by a rule says nothing of another file that the same rule is about."""
+
+    class SettlesNothing(TakesOver):
+        def resolve(
+            self,
+            violation: RuleViolation,
+            winner: WinningCommit,
+            actions: Sequence[Action],
+            *,
+            transaction: TransactionFootprint,
+        ) -> Resolution | None:
+            self.asked.append((violation.rule, winner.version))
+            return Resolution(actions=actions, rest=winner)
+
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"))
+    resolver = SettlesNothing()
+    result = _commit(log, snapshot, resolver)
+    assert isinstance(result, Conflict)
+    assert resolver.asked == [("delete_delete", 1)]
+
+
+def test_counts_that_change_are_committed(log: LogBuilder) -> None:
+    class Recounts(TakesOver):
+        def resolve(
+            self,
+            violation: RuleViolation,
+            winner: WinningCommit,
+            actions: Sequence[Action],
+            *,
+            transaction: TransactionFootprint,
+        ) -> Resolution | None:
+            found = super().resolve(violation, winner, actions, transaction=transaction)
+            return None if found is None else replace(found, counts={"numRemovedFiles": -2, "other": 1})
+
+    snapshot = Snapshot.load(log.store, clock=log.clock)
+    log.commit(remove("f0"), add("f1"))
+    transaction = Transaction.begin(snapshot, operation="DELETE", clock=log.clock, resolver=Recounts())
+    transaction.set_metrics({"numRemovedFiles": 5})
+    result = transaction.add(remove("f0", partition_values={"p": "1"})).commit()
+    assert isinstance(result, Committed)
+    assert dict(result.operation_metrics) == {"numRemovedFiles": "3"}

@@ -40,6 +40,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 from delta_core.transaction.conflict_checker import RuleViolation
+from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.row_ids import DOMAIN, PRESERVED_TAG, SUSPENDED, watermark_of
 from delta_core.transaction.transaction import Transaction
@@ -377,8 +378,11 @@ def test_a_settled_conflict_keeps_the_winners_watermark(store: FaultyStore, cloc
     (a,) = add_actions(base.files.to_table(), data_change=True)
 
     class Drop:
-        def resolve(self, violation: RuleViolation, winner: WinningCommit, actions: Any) -> list[Action]:
-            return [action for action in actions if not isinstance(action, RemoveFile)]
+        def resolve(
+            self, violation: RuleViolation, winner: WinningCommit, actions: Any, *, transaction: Any
+        ) -> Resolution:
+            left = [action for action in actions if not isinstance(action, RemoveFile)]
+            return Resolution(actions=left, rest=winner)
 
     mine = begin(store, clock, base, resolver=Drop()).add(removed(a), add("mine", 5))
     raise_for_result(begin(store, clock).add(removed(a), add("theirs", 10)).commit())

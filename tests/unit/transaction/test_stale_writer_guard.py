@@ -60,6 +60,31 @@ def test_a_table_that_is_made_anew_meanwhile_gets_no_acknowledged_commit(
     assert result.files_referenced == landed
 
 
+@pytest.mark.parametrize("same_bytes", [True, False])
+def test_a_log_that_was_written_again_with_the_same_bytes_leaves_it_unknown(
+    harness: Harness, same_bytes: bool
+) -> None:
+    """Who was told that it is lost would append the same rows once more, and readers would see both."""
+    store = harness.store.inner
+    first = store.head(commit_path(0))
+
+    class CopiedBack:
+        def on_phase(self, phase: CommitPhase, version: int) -> None:
+            if phase is not CommitPhase.BEFORE_PUT:
+                return
+            data = store.read(commit_path(0)) + (b"" if same_bytes else b"\n")
+            store.delete(commit_path(0))
+            store.put_if_absent(commit_path(0), data)
+            os.utime(store.root / commit_path(0), (1, 1))
+            harness.clock.advance(60)
+
+    harness.observer = CopiedBack()
+    result = harness.run(version_file=first)
+    assert isinstance(result, Unknown if same_bytes else Rejected)
+    assert harness.versions_of_mine() == [1]
+    assert not may_discard_files(result)
+
+
 def test_a_slow_write_looks_for_the_version_before_and_no_further(harness: Harness) -> None:
     class Slow:
         def on_phase(self, phase: CommitPhase, version: int) -> None:

@@ -1,0 +1,117 @@
+"""Histories in which rows go by deletion vectors, often from one file at once, and numbers are generated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+from delta_core.actions import AddFile, RemoveFile
+from delta_core.deletion_vectors.file_update import physical_records, removed, with_new_vector
+from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.deletion_vectors.union import unite
+from delta_core.deletion_vectors.writer import inline_descriptor
+from delta_core.transaction.commit_result import CommitResult, Committed
+from delta_core.transaction.file_actions import add_actions
+from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.vector_resolver import VectorResolver
+from tests.simulation.history import SCHEMA_STRING, STAMPED, Job, Kind, Plan
+from tests.simulation.programs import Program, partition_is
+
+FEATURES = STAMPED | {"deletionVectors", "identityColumns"}
+ROWS_PER_FILE = 8
+NUMBERS_TAG = "numbers"
+HIGH_WATER_MARK = "delta.identity.highWaterMark"
+
+_IDENTITY = {
+    "delta.identity.start": 1,
+    "delta.identity.step": 1,
+    HIGH_WATER_MARK: 0,
+    "delta.identity.allowExplicitInsert": False,
+}
+
+
+def rowed(plan: Plan) -> Plan:
+    """The same history on a table with these features; its deletions take rows and not files."""
+    random = Random(f"rows:{plan.seed}")
+    schema = json.loads(SCHEMA_STRING)
+    schema["fields"][0]["metadata"] = _IDENTITY
+
+    def changed(job: Job) -> Job:
+        if job.kind is Kind.DELETE or (job.kind is Kind.OVERWRITE and random.random() < 0.5):
+            return replace(job, kind=Kind.TAKE_ROWS)
+        if job.kind is Kind.APPEND and random.random() < 0.4:
+            return replace(job, kind=random.choice((Kind.NUMBERED_APPEND, Kind.TAKE_ROWS)))
+        return job
+
+    switches = {"delta.enableInCommitTimestamps": "true", "delta.enableDeletionVectors": "true"}
+    return replace(
+        plan,
+        jobs=tuple(tuple(changed(job) for job in jobs) for jobs in plan.jobs),
+        configuration={**plan.configuration, **switches},
+        features=FEATURES,
+        schema_string=json.dumps(schema),
+        rows_per_file=ROWS_PER_FILE,
+    )
+
+
+class RowProgram(Program):
+    """One worker's jobs on such a table."""
+
+    def _do(self, job: Job) -> CommitResult | None:
+        if job.kind is Kind.TAKE_ROWS:
+            return self._take_rows(job)
+        if job.kind is Kind.NUMBERED_APPEND:
+            return self._append_numbered(job)
+        return super()._do(job)
+
+    def _take_rows(self, job: Job) -> CommitResult | None:
+        """Some rows of each file that the job looks at, as DELETE takes them."""
+        resolver = VectorResolver(self._store, clock=self._clock)
+        snapshot, transaction = self._begin(job, aged=job.aged, resolver=resolver)
+        by = self._random.choice((2, 3, 5))
+        rest = self._random.randrange(by)
+        self._running["taken"] = (by, rest)
+        now_ms = self._clock.now_ms()
+        actions: list[RemoveFile | AddFile] = []
+        read: list[str] = []
+        for file in add_actions(snapshot.files.to_table(), data_change=True):
+            if job.partition not in (None, file.partition_values["p"]):
+                continue
+            read.append(file.path)
+            rows = physical_records(file)
+            assert rows is not None
+            vector = file.deletion_vector
+            known = [] if vector is None else read_deletion_vector(self._store, vector, num_rows=rows)
+            union = unite(known, list(range(rest, rows, by)), num_records=rows)  # type: ignore[arg-type]
+            if union.is_unchanged:
+                continue
+            if union.deletes_all:
+                actions.append(removed(file, deletion_timestamp_ms=now_ms))
+                continue
+            update = with_new_vector(file, inline_descriptor(union.positions), deletion_timestamp_ms=now_ms)
+            actions += [action for action in (update.remove, update.add) if action is not None]
+        if not actions:
+            return None
+        transaction.read_predicate(partition_is(job.partition)).read_files(read).add(*actions)
+        result = transaction.commit()
+        resolver.discard(result, OwnedFiles(store=self._store))
+        if isinstance(result, Committed) and not result.already_applied:
+            self.record.joined += resolver.has_settled
+        return result
+
+    def _append_numbered(self, job: Job) -> CommitResult:
+        """A file whose rows get the next numbers, which its metadata gives out."""
+        snapshot, transaction = self._begin(job, aged=job.aged)
+        schema = json.loads(snapshot.metadata.schema_string)
+        marks = schema["fields"][0]["metadata"]
+        first = marks[HIGH_WATER_MARK] + 1
+        marks[HIGH_WATER_MARK] += ROWS_PER_FILE
+        tags = {NUMBERS_TAG: f"{first} {marks[HIGH_WATER_MARK]}"}
+        file = replace(self._new_file(job), tags=tags)
+        metadata = replace(snapshot.metadata, schema_string=json.dumps(schema))
+        return transaction.add(metadata, file).commit()
+
+    def _new_file(self, job: Job, *, partition: str | None = None, data_change: bool = True) -> AddFile:
+        file = super()._new_file(job, partition=partition, data_change=data_change)
+        return replace(file, stats=json.dumps({"numRecords": ROWS_PER_FILE}))

@@ -1,0 +1,133 @@
+"""What was promised of rows: those that are gone stay gone, no other goes, and each keeps its id.
+
+From the log's raw bytes, as `judge`; vectors are decoded by `pyroaring`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.simulation.history import Attempt, Kind, Plan, Record
+from tests.simulation.judge import Model, is_blind_append
+from tests.simulation.rows import HIGH_WATER_MARK, NUMBERS_TAG
+from tests.support.deletion_vectors import inline_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A file as it is live.
+
+    Attributes:
+        gone: positions of its deleted rows.
+        since: the version that brought it.
+        ids: `baseRowId` and `defaultRowCommitVersion`.
+    """
+
+    partition: str
+    rows: int
+    gone: frozenset[int]
+    since: int
+    ids: tuple[int, int]
+
+    @property
+    def left(self) -> frozenset[int]:
+        """Positions of its live rows."""
+        return frozenset(range(self.rows)) - self.gone
+
+
+State = dict[str, LiveFile]
+
+
+def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
+    """What was promised and not kept, in words."""
+    states: list[State] = []
+    ever: set[str] = set()
+    for version, actions in enumerate(model.commits):
+        state = dict(states[-1]) if states else {}
+        before = {
+            path: state.pop(path)
+            for path in [a["remove"]["path"] for a in actions if "remove" in a]
+            if path in state
+        }
+        for add in (a["add"] for a in actions if "add" in a):
+            found = _live(add, version)
+            old = before.get(add["path"])
+            if old is not None:
+                yield from _changed(version, add, old, found)
+                found = replace(found, since=old.since)
+            elif add["path"] in ever:
+                yield f"version {version} brings back {add['path']}"
+            ever.add(add["path"])
+            state[add["path"]] = found
+        states.append(state)
+    yield from _numbers(model)
+    serializable = plan.configuration.get("delta.isolationLevel") == "Serializable"
+    for attempt in record.attempts:
+        if attempt.outcome == "committed" and attempt.job.kind is Kind.TAKE_ROWS:
+            yield from _taken(attempt, model, states, serializable=serializable)
+
+
+def _live(add: dict[str, Any], version: int) -> LiveFile:
+    return LiveFile(
+        partition=add["partitionValues"]["p"],
+        rows=json.loads(add["stats"])["numRecords"],
+        gone=inline_rows(add.get("deletionVector")),
+        since=version,
+        ids=(add.get("baseRowId", -1), add.get("defaultRowCommitVersion", -1)),
+    )
+
+
+def _changed(version: int, add: dict[str, Any], old: LiveFile, new: LiveFile) -> Iterator[str]:
+    path = add["path"]
+    if not old.gone <= new.gone:
+        yield f"version {version} brings back the rows {sorted(old.gone - new.gone)} of {path}"
+    if new.ids != old.ids:
+        yield f"version {version} gives the rows of {path} the ids {new.ids}, they had {old.ids}"
+    if new.rows != old.rows or json.loads(add["stats"]).get("tightBounds") is not False:
+        yield f"version {version} has wrong statistics for {path}: {add['stats']}"
+    if not new.left:
+        yield f"version {version} keeps {path}, which has no row left"
+
+
+def _numbers(model: Model) -> Iterator[str]:
+    """Generated numbers go up, no two files have one, and the mark is never lowered."""
+    mark = 0
+    for version, actions in enumerate(model.commits):
+        before = mark
+        for metadata in (a["metaData"] for a in actions if "metaData" in a):
+            mark = json.loads(metadata["schemaString"])["fields"][0]["metadata"][HIGH_WATER_MARK]
+            if mark < before:
+                yield f"version {version} lowers the mark of numbers from {before} to {mark}"
+        for tags in (a["add"].get("tags") or {} for a in actions if "add" in a):
+            first, last = map(int, tags.get(NUMBERS_TAG, f"{before + 1} {mark}").split())
+            is_new = NUMBERS_TAG in tags and not any("remove" in action for action in actions)
+            if is_new and (first <= before or last > mark):
+                yield f"version {version} gives the numbers {first} to {last} after {before}, up to {mark}"
+
+
+def _taken(attempt: Attempt, model: Model, states: list[State], *, serializable: bool) -> Iterator[str]:
+    """Exactly the rows that match are gone, of all the files that the deletion comes after."""
+    version, read = attempt.version, attempt.read_version
+    if version is None or read is None or attempt.taken is None or version > model.latest:
+        return
+    by, rest = attempt.taken
+    before, after, seen = states[version - 1], states[version], states[read]
+    for path, file in before.items():
+        matches = attempt.job.partition in (None, file.partition)
+        wanted = frozenset(range(rest, file.rows, by)) & file.left if matches else frozenset()
+        left = after[path].left if path in after else frozenset()
+        if lost := file.left - left - wanted:
+            yield f"{attempt.job.name} took the rows {sorted(lost)} of {path} that do not match"
+        if not wanted & left:
+            continue
+        unseen = path not in seen and is_blind_append(model.commits[file.since])
+        moved = not _brought_rows(model.commits[file.since], path)
+        if not moved and (serializable or not unseen):
+            yield f"{attempt.job.name} left the rows {sorted(wanted & left)} of {path}"
+
+
+def _brought_rows(actions: list[dict[str, Any]], path: str) -> bool:
+    return any(a["add"]["dataChange"] for a in actions if "add" in a and a["add"]["path"] == path)

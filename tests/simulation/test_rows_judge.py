@@ -1,0 +1,88 @@
+"""The judge of rows is judged: it finds each mistake that a join of deletion vectors could make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from delta_core.deletion_vectors.union import unite
+from delta_core.transaction import conflict_checker, vector_resolver
+from delta_core.transaction.conflict_resolver import Resolution
+from delta_core.transaction.row_ids import RowIds
+from delta_core.transaction.vector_resolver import VectorResolver
+from tests.simulation.history import draw_plan
+from tests.simulation.rows import RowProgram, rowed
+from tests.simulation.simulation import collect_garbage_rarely, run_plan
+
+SEARCHED = 400
+
+
+def forgets_the_winners_rows() -> AbstractContextManager[Any]:
+    return mock.patch.object(
+        vector_resolver,
+        "unite",
+        lambda known, wanted, *, num_records: unite(np.empty(0, np.int64), wanted, num_records=num_records),
+    )
+
+
+def forgets_its_own_rows() -> AbstractContextManager[Any]:
+    def settle(self: VectorResolver, winner: Any, actions: Any, transaction: Any) -> Any:
+        found = original(self, winner, actions, transaction)
+        if found is None or len(found.actions) < 2:
+            return found
+        return replace(found, actions=found.actions[:-2])
+
+    original = VectorResolver._settle
+    return mock.patch.object(VectorResolver, "_settle", settle)
+
+
+def settles_whatever_the_winner_did() -> AbstractContextManager[Any]:
+    def resolve(self: VectorResolver, violation: Any, winner: Any, actions: Any, *, transaction: Any) -> Any:
+        return Resolution(actions=actions, rest=replace(winner, adds=(), removes=()))
+
+    return mock.patch.object(VectorResolver, "resolve", resolve)
+
+
+def numbers_files_anew() -> AbstractContextManager[Any]:
+    original = RowIds._numbered
+
+    def numbered(self: RowIds, actions: Any, version: int) -> Any:
+        bare = [
+            replace(action, base_row_id=None) if hasattr(action, "base_row_id") else action
+            for action in actions
+        ]
+        return original(self, bare, version)
+
+    return mock.patch.object(RowIds, "_numbered", numbered)
+
+
+def lets_metadata_pass() -> AbstractContextManager[Any]:
+    left = tuple(rule for rule in conflict_checker.CONFLICT_RULES if rule.name != "metadata_changed")
+    return mock.patch.object(conflict_checker, "CONFLICT_RULES", left)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "sign"),
+    [
+        (forgets_the_winners_rows, "brings back the rows"),
+        (forgets_its_own_rows, "left the rows"),
+        (settles_whatever_the_winner_did, "is not live"),
+        (numbers_files_anew, "the ids"),
+        (lets_metadata_pass, "gives the numbers"),
+    ],
+)
+def test_judge_finds_the_mutant(mutant: Callable[[], AbstractContextManager[Any]], sign: str) -> None:
+    collect_garbage_rarely()
+    with mutant():
+        shown = any(
+            sign in violation
+            for number in range(SEARCHED)
+            for violation in run_plan(rowed(draw_plan(f"rows:{number}")), program=RowProgram).violations
+        )
+    assert shown, f"no history of {SEARCHED} shows it"

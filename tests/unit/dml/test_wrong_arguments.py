@@ -1,0 +1,56 @@
+"""Arguments of the wrong kind are refused by a typed error, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import (
+    ConfigurationError,
+    DeltaError,
+    ExpressionError,
+    InvalidTablePropertyError,
+    SchemaError,
+)
+from delta_core.expressions.ast import Column
+
+Call = Callable[[DeltaTable], Any]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda table: table.delete(b"id = 1"), ExpressionError),
+        (lambda table: table.delete(1), ExpressionError),
+        (lambda table: table.delete(Column(("id",))), ExpressionError),
+        (lambda table: table.delete(Column(("part",))), ExpressionError),
+        (lambda table: table.alter.rename_column("id", None), SchemaError),
+        (lambda table: table.alter.set_properties({"delta.appendOnly": True}), InvalidTablePropertyError),
+        (lambda table: table.alter.set_properties({"owner": None}), InvalidTablePropertyError),
+        (lambda table: table.alter.set_properties({1: "x"}), InvalidTablePropertyError),
+        (lambda table: table.alter.add_constraint({" ": "id > 0"}), ConfigurationError),
+    ],
+)
+def test_wrong_arguments_are_refused(tmp_path: Path, call: Call, error: type[DeltaError]) -> None:
+    write_deltalake(
+        tmp_path,
+        pa.table({"id": [1], "part": ["a"]}),
+        partition_by=["part"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(error):
+        call(DeltaTable(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_properties_of_a_new_table_are_texts(tmp_path: Path) -> None:
+    wrong: Any = {"delta.appendOnly": True}
+    with pytest.raises(InvalidTablePropertyError, match="texts"):
+        write_deltalake(tmp_path / "t", pa.table({"id": [1]}), configuration=wrong)
+    assert not (tmp_path / "t").exists()
