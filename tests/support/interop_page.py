@@ -61,6 +61,8 @@ def page(written: Mapping[str, Any], read: Mapping[str, Any]) -> str:
         failed=written["failed"] or "no",
         changes=f"{written['change_versions_equal']:,}",
     )
+    if "note" in written:
+        text += f"Of {written['planned']} planned tables: {written['note']}.\n\n"
     heads = [f"{peer}: {what}" for peer in _READERS for what in ("read", "alone")]
     heads.append("delta-spark: changes")
     heads += [f"{peer}: went on" for peer in _WRITERS]
