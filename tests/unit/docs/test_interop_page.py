@@ -10,7 +10,6 @@ import pytest
 from tests.support.interop_page import PAGE, READ, WRITTEN, page
 from tests.support.written_features import all_ways, closed_ways, unknown_features
 
-
 _measured = pytest.mark.skipif(not WRITTEN.exists(), reason="make soak-written-tables has not been run")
 
 
