@@ -46,9 +46,9 @@ def jars_to_ourselves() -> Iterator[None]:
         yield
 
 
-def session() -> SparkSession:
+def session(threads: int = 2) -> SparkSession:
     """A classic session with delta-spark."""
-    builder = SparkSession.builder.master("local[2]").appName("delta-spark-reader")
+    builder = SparkSession.builder.master(f"local[{threads}]").appName("delta-spark-reader")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     with jars_to_ourselves():

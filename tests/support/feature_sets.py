@@ -1,9 +1,9 @@
-"""Which table features a table of delta-spark has: one at a time, and sets that cover every pair."""
+"""Which table features a table has, of delta-spark's if not said: one at a time, and sets of every pair."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 
 FEATURES: Mapping[str, Mapping[str, str]] = {
@@ -71,16 +71,25 @@ def single_features() -> list[FeatureSet]:
     return [frozenset({name}) for name in FEATURES]
 
 
-def possible_pairs() -> set[FeatureSet]:
+def possible_pairs(
+    names: Collection[str] = FEATURES.keys(), excluding: Collection[FeatureSet] = EXCLUDING
+) -> set[FeatureSet]:
     """Every two features that one table can have."""
-    return {frozenset(pair) for pair in combinations(FEATURES, 2)} - EXCLUDING
+    return {frozenset(pair) for pair in combinations(sorted(names), 2)} - set(excluding)
 
 
-def covering_sets(rng: random.Random, at_least: int) -> list[FeatureSet]:
+def covering_sets(
+    rng: random.Random,
+    at_least: int,
+    names: Collection[str] = FEATURES.keys(),
+    excluding: Collection[FeatureSet] = EXCLUDING,
+) -> list[FeatureSet]:
     """Sets of features so that each possible pair is in one of them, the best ones first."""
-    open_pairs, found = possible_pairs(), []
+    possible = possible_pairs(names, excluding)
+    open_pairs, found = set(possible), []
     while open_pairs or len(found) < at_least:
-        candidates = [_candidate(rng, open_pairs) for _ in range(_CANDIDATES)]
+        pool = sorted(open_pairs or possible, key=sorted)
+        candidates = [_candidate(rng, pool, names, excluding) for _ in range(_CANDIDATES)]
         best = max(candidates, key=lambda one: len(pairs_of(one) & open_pairs))
         open_pairs -= pairs_of(best)
         found.append(best)
@@ -92,14 +101,16 @@ def pairs_of(features: FeatureSet) -> set[FeatureSet]:
     return {frozenset(pair) for pair in combinations(sorted(features), 2)}
 
 
-def _candidate(rng: random.Random, open_pairs: set[FeatureSet]) -> FeatureSet:
-    pool = sorted(open_pairs or possible_pairs(), key=sorted)
+def _candidate(
+    rng: random.Random, pool: list[FeatureSet], names: Collection[str], excluding: Collection[FeatureSet]
+) -> FeatureSet:
+    wanted = set(pool)
     chosen = set(rng.choice(pool))
-    rest = sorted(set(FEATURES) - chosen)
+    rest = sorted(set(names) - chosen)
     while len(chosen) < _SET_SIZE:
         rng.shuffle(rest)
-        fitting = [name for name in rest if not any(frozenset({name, had}) in EXCLUDING for had in chosen)]
-        best = max(fitting, key=lambda name: sum(frozenset({name, had}) in open_pairs for had in chosen))
+        fitting = [name for name in rest if not any(frozenset({name, had}) in excluding for had in chosen)]
+        best = max(fitting, key=lambda name: sum(frozenset({name, had}) in wanted for had in chosen))
         chosen.add(best)
         rest.remove(best)
     return frozenset(chosen)

@@ -1,0 +1,172 @@
+"""Tables that we wrote with every feature, alone and in pairs, read and continued by three peers.
+
+    nice python benchmarks/soak/written_tables.py [--sets 150] [--no-singles] [--operations 20] [--seed 1]
+
+Each feature alone, then sets of features so that every possible pair is in at least one: a table with random
+operations of the state machine, whose model knows the rows of every version. delta-spark, deltalake and
+DuckDB read every version and get those rows; the change feed is delta-spark's. Then delta-spark and
+deltalake, each on a copy with a checkpoint of ours and none of the commits before it, append and delete, and
+we read what they left. What a peer says that it does not do is listed in its words.
+
+Needs delta-spark's jars, unless `--no-spark`. Writes `benchmarks/results/soak-written-tables.json` after each
+table; exits 1 when somebody read other rows. `docs/interop.md` is made of it
+(`python -m tests.support.interop_page`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.support.delta_spark_reader import session as delta_spark_session  # noqa: E402 - a program
+from tests.support.feature_sets import FeatureSet, covering_sets, pairs_of, possible_pairs  # noqa: E402
+from tests.support.written_features import all_ways, closed_ways, excluding  # noqa: E402
+from tests.support.written_peers import Peers, check_table  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULT = REPOSITORY / "benchmarks" / "results" / "soak-written-tables.json"
+
+# Hundreds of small queries: generating code for each costs more than it saves.
+CONF = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "1000",
+    # By the clock of the tables it is 2023.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=150, help="at least so many sets of features")
+    parser.add_argument("--first", type=int, help="only so many of all tables")
+    parser.add_argument("--from", dest="skip", type=int, default=0, help="without the first so many")
+    parser.add_argument("--having", help="only tables with this feature")
+    parser.add_argument("--singles", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--operations", type=int, default=20)
+    parser.add_argument("--minutes", type=float, help="begin no table after so long")
+    parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED", "1"))
+    parser.add_argument("--output", type=Path, default=RESULT)
+    options = parser.parse_args()
+    began = time.monotonic()
+    names = frozenset(all_ways())
+    singles = [frozenset({name}) for name in sorted(names)] if options.singles else []
+    rng = random.Random(f"{options.seed}:sets")
+    planned = [*singles, *covering_sets(rng, options.sets, names, excluding(names))]
+    wanted = [(at, one) for at, one in enumerate(planned) if not options.having or options.having in one]
+    chosen = wanted[options.skip :][: options.first]
+    tables: list[dict[str, Any]] = []
+    report: dict[str, Any] = {}
+    spark = _spark() if options.spark else None
+    try:
+        peers = Peers(spark)
+        for number, features in chosen:
+            if options.minutes and time.monotonic() - began > options.minutes * 60:
+                break
+            tables.append(run(peers, options, number, features))
+            report = summary(options, tables, len(planned), time.monotonic() - began)
+            options.output.write_text(json.dumps(report, indent=2) + "\n")
+    finally:
+        if spark is not None:
+            spark.stop()
+    print(f"{options.output.name}: {report['passed']} of {len(planned)} tables are read equal")
+    return 0 if report["passed"] == len(chosen) else 1
+
+
+def _spark() -> SparkSession:
+    spark = delta_spark_session(threads=1)
+    spark.sparkContext.setLogLevel("OFF")
+    for key, value in CONF.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def run(peers: Peers, options: argparse.Namespace, number: int, features: FeatureSet) -> dict[str, Any]:
+    """The outcome of one table: its counts, or the error."""
+    name = f"{options.seed}:{number}"
+    began = time.monotonic()
+    ways = [all_ways()[feature] for feature in sorted(features)]
+    with tempfile.TemporaryDirectory(prefix="deltaward-soak-") as scratch:
+        try:
+            result = check_table(peers, name, ways, Path(scratch), operations=options.operations)
+        except Exception as error:
+            print(f"{name}: {sorted(features)}: {traceback.format_exc(limit=-5)[:3000]}", file=sys.stderr)
+            result = {"features": sorted(features), "error": f"{type(error).__name__}: {error}"[:2000]}
+    outcome = {"table": name, **result, "seconds": round(time.monotonic() - began, 1)}
+    print(f"{name}: {sorted(features)}: {outcome.get('versions', 'FAILED')} versions", flush=True)
+    return outcome
+
+
+def summary(
+    options: argparse.Namespace, tables: list[dict[str, Any]], planned: int, seconds: float
+) -> dict[str, Any]:
+    """What is written after each table."""
+    good = [table for table in tables if "error" not in table]
+    names = frozenset(all_ways())
+    covered = {pair for table in good for pair in pairs_of(frozenset(table["features"]))}
+    readers = sorted({peer for table in good for peer in table["reads"]})
+    writers = sorted({peer for table in good for peer in table["goes_on"]})
+    return {
+        "area": "written-tables",
+        "command": "make soak-written-tables",
+        "seed": options.seed,
+        "commit": _git("rev-parse", "HEAD"),
+        "uncommitted_changes": bool(_git("status", "--porcelain")),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "duration_seconds": round(seconds, 1),
+        "machine": {
+            "cores": os.cpu_count(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "planned": planned,
+        "run": len(tables),
+        "passed": len(good),
+        "failed": len(tables) - len(good),
+        "pairs_covered": len(covered),
+        "pairs_possible": len(possible_pairs(names, excluding(names))),
+        "not_written": dict(closed_ways()),
+        "versions": sum(table["versions"] for table in good),
+        "versions_equal": {peer: sum(table["reads"][peer]["equal"] for table in good) for peer in readers},
+        "change_versions_equal": sum(table.get("changes", {}).get("versions", 0) for table in good),
+        "tables_continued": {
+            peer: sum(table["goes_on"][peer]["appended"] > 0 for table in good) for peer in writers
+        },
+        "operations": dict(
+            sum((Counter(table["operations"]) for table in good), Counter[str]()).most_common()
+        ),
+        "protocol_features": dict(
+            Counter(name for table in good for name in table["protocol"]).most_common()
+        ),
+        "tables": tables,
+    }
+
+
+def _git(*words: str) -> str:
+    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return answer.stdout.strip() or "unknown" if words[0] == "rev-parse" else answer.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""A sample of tables that we write with several features each: peers read every version, and go on.
+
+`make soak-written-tables` takes every feature alone and every pair. The sample is drawn by DELTAWARD_SEED.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.feature_sets import covering_sets, possible_pairs
+from tests.support.repository import ROOT
+from tests.support.soak import SEED
+from tests.support.written_features import all_ways, excluding
+from tests.support.written_tables import WrittenTable, drawn, steps
+
+PROGRAM = ROOT / "benchmarks" / "soak" / "written_tables.py"
+
+
+def sample(out: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    """What the soak's program says of a few tables. Spark's session needs a process of its own."""
+    answer = subprocess.run(
+        [sys.executable, str(PROGRAM), "--no-singles", "--seed", SEED, *arguments, "--output", str(out)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (json.loads(out.read_text()) if out.exists() else {}), answer.stderr
+
+
+def check(report: dict[str, Any], tables: int) -> None:
+    failures = [
+        f"{one['table']} {one['features']}: {one['error']}" for one in report["tables"] if "error" in one
+    ]
+    assert not failures, "\n".join(failures)
+    assert report["passed"] == tables
+    assert report["versions"] > tables
+
+
+def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
+    report, errors = sample(tmp_path / "report.json", "--no-spark", "--first", "3", "--operations", "12")
+    assert report, errors[-4000:]
+    check(report, 3)
+    assert sum(report["versions_equal"].values()) > 0
+
+
+@pytest.mark.extra
+@pytest.mark.spark
+@pytest.mark.timeout(450)
+def test_delta_spark_reads_what_we_wrote_and_goes_on(tmp_path: Path) -> None:
+    report, errors = sample(tmp_path / "report.json", "--first", "1", "--operations", "6")
+    if not report and "unresolved dependency" in errors and not os.environ.get("CI"):
+        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
+    assert report, errors[-4000:]
+    check(report, 1)
+    (table,) = report["tables"]
+    assert table["reads"]["delta-spark"] == {"equal": table["versions"], "refused": {}}
+    assert table["goes_on"]["delta-spark"]["appended"] > 0
+
+
+def test_the_sets_cover_every_pair_that_we_write(seed: str) -> None:
+    names = frozenset(all_ways())
+    sets = covering_sets(random.Random(seed), 150, names, excluding(names))
+    assert len(sets) >= 150
+    covered = {pair for pair in possible_pairs(names, excluding(names)) if any(pair <= one for one in sets)}
+    assert covered == possible_pairs(names, excluding(names))
+    assert not [pair for pair in excluding(names) if any(pair <= one for one in sets)]
+
+
+def test_the_same_name_makes_the_same_table() -> None:
+    def made(name: str) -> tuple[object, ...]:
+        def run(draw: Any) -> tuple[object, ...]:
+            table = WrittenTable()
+            try:
+                table.begin([all_ways()["partitions"]], draw)
+                rng = random.Random(name)
+                for _ in range(4):
+                    table.step(rng, draw)
+                return dict(table.done), [str(one.state.rows) for one in table.model.versions]
+            finally:
+                table.teardown()
+
+        return drawn(name, run)
+
+    assert made("a") == made("a")
+    assert made("a") != made("b")
+
+
+def test_a_table_is_changed_in_many_ways() -> None:
+    names = {one.name for one in steps()}
+    wanted = {
+        "append",
+        "overwrite",
+        "replace_where",
+        "delete",
+        "compact",
+        "z_order",
+        "purge",
+        "restore_version",
+    }
+    assert wanted | {"checkpoint", "add_column", "rename_column", "add_constraint", "vacuum"} <= names
+
+
+def test_a_peer_that_reads_other_rows_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tests.support.written_peers import Peers, check_table
+
+    peers = Peers(None)
+    honest = peers.readers["duckdb"]
+    peers.readers["duckdb"] = lambda path, version: honest(path, version).slice(1)
+    with pytest.raises(AssertionError, match="by duckdb"):
+        check_table(peers, "x", [all_ways()["partitions"]], tmp_path, operations=1)
+    peers.readers["duckdb"] = honest
+
+    def loses(path: Path, rows: Any, predicate: str | None) -> None:
+        if rows is not None:
+            import deltalake
+
+            deltalake.write_deltalake(str(path), rows.slice(1), mode="append")
+
+    peers.writers["deltalake"] = loses
+    with pytest.raises(AssertionError, match="what deltalake appended"):
+        check_table(peers, "y", [all_ways()["partitions"]], tmp_path / "more", operations=1)
