@@ -30,6 +30,7 @@ from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.row_ids import DOMAIN as ROW_IDS
 from delta_core.transaction.row_ids import enables_row_tracking
 from delta_core.transaction.winning_commit import WinningCommit
 
@@ -222,8 +223,13 @@ def same_application(
 def same_domain(
     transaction: TransactionFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """Both commits set the same metadata domain, and none that a stamper follows up by itself."""
-    shared = sorted(transaction.domains & winner.domains)
+    """Both commits set the same metadata domain, and none that a stamper follows up by itself.
+
+    A commit that brings an earlier state back sets all domains: it says so by leaving those as they are that
+    are so already.
+    """
+    wanted = winner.domains - {ROW_IDS} if transaction.reuses_files else transaction.domains
+    shared = sorted(wanted & winner.domains)
     if not shared:
         return None
     return ConcurrentWriteError(
