@@ -74,3 +74,11 @@ def write(source: str, uri: str) -> int:
 
 def first_query(uri: str, column: str, value: int) -> int:
     return int(DeltaTable(uri).to_pyarrow_table(partitions=[(column, "=", str(value))]).num_rows)
+
+
+def delete_rows(uri: str, predicate: str) -> int:
+    return int(DeltaTable(uri).delete(predicate)["num_deleted_rows"])
+
+
+def update_rows(uri: str, predicate: str) -> int:
+    return int(DeltaTable(uri).update({"l_comment": "'changed'"}, predicate=predicate)["num_updated_rows"])

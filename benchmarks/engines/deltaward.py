@@ -109,3 +109,20 @@ def write(source: str, uri: str) -> int:
 def first_query(uri: str, column: str, value: int) -> int:
     """The rows of one partition of a table that was not open."""
     return int(DeltaTable(uri).to_pyarrow_table(filters=f"{column} = {value}").num_rows)
+
+
+def enable_vectors(uri: str) -> int:
+    """Let rows of the table go by deletion vectors from now on."""
+    table = DeltaTable(uri)
+    table.alter.set_properties({"delta.enableDeletionVectors": "true"})
+    return table.version()
+
+
+def delete_rows(uri: str, predicate: str) -> int:
+    """Delete rows; how many."""
+    return DeltaTable(uri).delete(predicate).metrics["num_deleted_rows"]
+
+
+def update_rows(uri: str, predicate: str) -> int:
+    """Give rows another comment; how many."""
+    return DeltaTable(uri).update({"l_comment": "'changed'"}, predicate).metrics["num_updated_rows"]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
-from delta_core.dml.find_rows import FoundRows
+from delta_core.dml.file_groups import WrittenGroup, write_groups
+from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, writes_vectors
 from delta_core.expressions.ast import Expression
@@ -98,29 +98,29 @@ def _rewritten(statement: RowStatement, predicate: Expression | None, found: Fou
     rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     partly = any(not match.is_whole for match in found.matches)
     tells = partly and records_changes(snapshot.protocol, snapshot.metadata)
-    files = RowFileWriter(
-        snapshot.store,
-        plan=plan,
-        options=FileOptions(target_file_size_bytes=statement.target_file_size_bytes),
-        properties=plan.properties,
-        keep_row_ids=True,
-        clock=statement.clock,
+
+    def write(matches: Sequence[FileMatch]) -> WrittenGroup:
+        with (
+            statement.file_writer() as files,
+            ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
+        ):
+            for match in matches:
+                if not tells:
+                    for left in rows.remaining(match):
+                        files.write(left)
+                elif match.is_whole:
+                    for gone in rows.matching(match):
+                        changes.write(gone.columns, Change.DELETE)
+                else:
+                    for left, gone in rows.both(match):
+                        files.write(left)
+                        changes.write(gone.columns, Change.DELETE)
+            return WrittenGroup(written=tuple(files.finish()), changes=changes.finish())
+
+    group = write_groups(snapshot.store, found.matches, write)
+    return statement.rewritten(
+        found,
+        written=group.written,
+        changes=group.changes,
+        copied_rows=sum(match.num_left for match in found.matches),
     )
-    with files, ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes:
-        for match in found.matches:
-            if not tells:
-                for left in rows.remaining(match):
-                    files.write(left)
-            elif match.is_whole:
-                for gone in rows.matching(match):
-                    changes.write(gone.columns, Change.DELETE)
-            else:
-                for left, gone in rows.both(match):
-                    files.write(left)
-                    changes.write(gone.columns, Change.DELETE)
-        return statement.rewritten(
-            found,
-            written=files.finish(),
-            changes=changes.finish(),
-            copied_rows=sum(match.num_left for match in found.matches),
-        )

@@ -14,6 +14,7 @@ from typing import Any
 
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import removed, with_new_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
@@ -120,6 +121,17 @@ class RowStatement:
     def writes_vectors(self) -> bool:
         """Whether rows of the table go by deletion vectors."""
         return writes_vectors(self.snapshot)
+
+    def file_writer(self) -> RowFileWriter:
+        """Writes files of the table, for rows that have been rows of it: with the ids that they have."""
+        return RowFileWriter(
+            self.snapshot.store,
+            plan=self.plan,
+            options=FileOptions(target_file_size_bytes=self.target_file_size_bytes),
+            properties=self.plan.properties,
+            keep_row_ids=True,
+            clock=self.clock,
+        )
 
     def already_done(self) -> AlreadyApplied | None:
         """That the table has the statement's idempotency key; otherwise None, and the table may be changed.

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_batch import RowBatch
-from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.dml.assignments import Assignments, Updates
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
+from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult
@@ -119,35 +119,37 @@ def _changed(
     snapshot, plan = statement.snapshot, statement.plan
     rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     tells = records_changes(snapshot.protocol, snapshot.metadata)
-    copies, updated_rows = not statement.writes_vectors, 0
-    files = RowFileWriter(
-        snapshot.store,
-        plan=plan,
-        options=FileOptions(target_file_size_bytes=statement.target_file_size_bytes),
-        properties=plan.properties,
-        keep_row_ids=True,
-        clock=statement.clock,
-    )
-    with files, ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes:
-        for match in found.matches:
-            for left, old in _parts(rows, match, copies=copies):
-                if left is not None:
-                    files.write(left)
-                if not old.num_rows:
-                    continue
-                new = pipeline.updated_rows(assignments.apply(old))
-                files.write(new)
-                updated_rows += new.num_rows
-                if tells:
-                    changes.write(old.columns, Change.BEFORE_UPDATE)
-                    changes.write(new.columns, Change.AFTER_UPDATE)
-        written, told = files.finish(), changes.finish()
+    copies = not statement.writes_vectors
+
+    def write(matches: Sequence[FileMatch]) -> WrittenGroup:
+        updated_rows = 0
+        with (
+            statement.file_writer() as files,
+            ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
+        ):
+            for match in matches:
+                for left, old in _parts(rows, match, copies=copies):
+                    if left is not None:
+                        files.write(left)
+                    if not old.num_rows:
+                        continue
+                    new = pipeline.updated_rows(assignments.apply(old))
+                    files.write(new)
+                    updated_rows += new.num_rows
+                    if tells:
+                        changes.write(old.columns, Change.BEFORE_UPDATE)
+                        changes.write(new.columns, Change.AFTER_UPDATE)
+            return WrittenGroup(
+                written=tuple(files.finish()), changes=changes.finish(), changed_rows=updated_rows
+            )
+
+    group = write_groups(snapshot.store, found.matches, write)
     if copies:
         copied = sum(match.num_left for match in found.matches)
-        changed = statement.rewritten(found, written=written, changes=told, copied_rows=copied)
+        changed = statement.rewritten(found, written=group.written, changes=group.changes, copied_rows=copied)
     else:
-        changed = statement.with_vectors(found, written=written, changes=told)
-    return replace(changed, changed_rows=updated_rows)
+        changed = statement.with_vectors(found, written=group.written, changes=group.changes)
+    return replace(changed, changed_rows=group.changed_rows)
 
 
 def _parts(

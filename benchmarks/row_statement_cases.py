@@ -1,0 +1,47 @@
+"""DELETE and UPDATE of one row in a hundred, everywhere in lineitem SF1: by vectors, and by rewriting.
+
+The peer rewrites in both: it writes no deletion vectors.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks import data
+from benchmarks.contestant import Contestant, Timing
+
+FILES = 8
+# Keys of parts are spread over all files and row groups: one of a hundred is at most 2,000 of 200,000.
+PREDICATE = "l_partkey <= 2000"
+
+
+def run_statement(
+    statement: str, vectors: bool, contestant: Contestant, cache: Path, scratch: Path
+) -> Timing:
+    """Open the table and run a statement; the number of rows that it changed is checked."""
+    source = data.lineitem_table(cache, files=FILES)
+    table = data.clone(source, scratch / statement)
+    if vectors and contestant.engine == "deltaward":
+        contestant.time("enable_vectors", uri=str(table))
+    timing = contestant.time(statement, uri=str(table), predicate=PREDICATE)
+    keys = pq.read_table(source, columns=["l_partkey"])["l_partkey"]
+    expected = pc.sum(pc.less_equal(keys, 2000)).as_py()
+    if timing.value != expected:
+        raise AssertionError(f"{contestant.engine} changed {timing.value} rows, not {expected}")
+    return timing
+
+
+ROW_STATEMENT_RUNS = {
+    f"{name}-1-percent-{'vectors' if vectors else 'rewriting'}": (
+        partial(run_statement, f"{name}_rows", vectors),
+        f"{name.upper()} of 1 % of lineitem SF1 in {FILES} files, ours by "
+        + ("deletion vectors; the peer rewrites" if vectors else "rewriting, too"),
+    )
+    for name in ("delete", "update")
+    for vectors in (True, False)
+}
+"""Case name -> (run, note)."""
