@@ -42,7 +42,8 @@ class TransactionFootprint:
     Attributes:
         domains: metadata domains that the caller sets; those that a stamper follows up by itself are none.
         reuses_files: it adds data files that it did not write, and that no version may refer to by now.
-        oldest_file_ms: when the oldest of the files was written that it adds and does not remove as well.
+        oldest_file_ms: since when a vacuum may take what it adds for left-overs: when the oldest of the files
+            was written that it does not remove as well, and where it names vectors' files, `known_at_ms`.
     """
 
     reads: ReadSet
@@ -68,14 +69,21 @@ class TransactionFootprint:
         matcher: FileMatcher,
         reuses_files: bool = False,
         stamped_domains: frozenset[str] = frozenset(),
+        known_at_ms: int | None = None,
     ) -> TransactionFootprint:
-        """The footprint of staged actions; `stamped_domains` are those that stampers own."""
+        """The footprint of staged actions; `stamped_domains` are those that stampers own.
+
+        The actions say of a data file when it was written, and not of a vector's: that was after the table
+        was read, at `known_at_ms`.
+        """
         removed = frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile))
         written_ms = [
             a.modification_time_ms
             for a in actions
             if isinstance(a, AddFile) and not (removed and canonical_log_path(a.path) in removed)
         ]
+        if known_at_ms is not None and any(isinstance(a, AddFile) and _has_vector_file(a) for a in actions):
+            written_ms.append(known_at_ms)
         return cls(
             reads=reads,
             removed_files=removed,
@@ -107,3 +115,7 @@ def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) 
     if files and not changes_table and not any(a.data_change for a in files):
         return IsolationLevel.SNAPSHOT_ISOLATION
     return table_level
+
+
+def _has_vector_file(add: AddFile) -> bool:
+    return add.deletion_vector is not None and add.deletion_vector.storage_type != "i"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import quote
 
+from delta_core.actions import Action, AddFile
 from delta_core.clock import Clock
-from delta_core.errors import ObjectNotFoundError, PathEscapeError, StaleCommitError
+from delta_core.deletion_vectors.reader import deletion_vector_path
+from delta_core.errors import DeltaError, ObjectNotFoundError, PathEscapeError, StaleCommitError
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -20,7 +24,7 @@ class StagedFiles:
     """The files that a commit is about to add.
 
     Attributes:
-        paths: as in the log.
+        paths: as in the log; of the files of vectors, too.
         since_ms: none of them was written before.
         retention_ms: how long the table keeps files that no version names.
     """
@@ -30,6 +34,10 @@ class StagedFiles:
     paths: tuple[str, ...]
     since_ms: int
     retention_ms: int
+
+    def go_on_as(self, actions: Iterable[Action]) -> None:
+        """The same commit with other actions, which name other files."""
+        self.paths = staged_paths(actions, root_uri=self.store.uri)
 
     def missing(self) -> StaleCommitError | None:
         """The reason not to commit: one of them is gone. None while all are too young to be deleted.
@@ -50,10 +58,28 @@ class StagedFiles:
                 continue
             except ObjectNotFoundError:
                 return StaleCommitError(
-                    f"The data file {path!r} is no longer there.",
+                    f"The file {path!r} is no longer there.",
                     cause=f"The write began {age_ms // 1000} seconds ago, and a vacuum deletes files that no "
                     "version names after their retention.",
                     fix="Run the operation again; raise delta.deletedFileRetentionDuration for writes that "
                     "take so long.",
                 )
         return None
+
+
+def staged_paths(actions: Iterable[Action], *, root_uri: str) -> tuple[str, ...]:
+    """The files that `add` actions name, of rows and of deleted ones, each once and as in the log."""
+    found: dict[str, None] = {}
+    for action in actions:
+        if not isinstance(action, AddFile):
+            continue
+        found[action.path] = None
+        if action.deletion_vector is None:
+            continue
+        try:
+            path = deletion_vector_path(action.deletion_vector, root_uri=root_uri)
+        except (DeltaError, ValueError):
+            continue  # It is outside the table, where nobody deletes it.
+        if path is not None:
+            found[quote(path)] = None
+    return tuple(found)

@@ -8,9 +8,10 @@ of the old table into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from delta_core.actions import Action
 from delta_core.clock import Clock
 from delta_core.errors import ObjectNotFoundError, StaleCommitError, StorageError
 from delta_core.log.listing import list_log
@@ -63,6 +64,11 @@ class StaleWriterGuard:
     def age_ms(self) -> int:
         """Milliseconds since the tail was last seen."""
         return self.clock.now_ms() - self.known_at_ms
+
+    def go_on_as(self, actions: Sequence[Action]) -> None:
+        """Note that other actions are to be committed, which may name other files."""
+        if self.staged is not None:
+            self.staged.go_on_as(actions)
 
     def tail_seen(self, at_ms: int) -> None:
         """Note when the tail was read, of a log that has turned out to be the one known before."""

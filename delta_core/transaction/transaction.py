@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Self
 from uuid import uuid4
 
-from delta_core.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
+from delta_core.actions import Action, CommitInfo, Metadata, Protocol, SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
@@ -43,7 +43,7 @@ from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effec
 from delta_core.transaction.reordering import WinnerExamination
 from delta_core.transaction.row_ids import require_enablement, row_ids
 from delta_core.transaction.staged_commit import StagedCommit
-from delta_core.transaction.staged_files import StagedFiles
+from delta_core.transaction.staged_files import StagedFiles, staged_paths
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.stamps import Stamper
 from delta_core.transaction.winning_commit import WinningCommit
@@ -291,18 +291,19 @@ class Transaction:
         assert staged is not None
         actions = staged.actions
         self._observer.on_phase(CommitPhase.PREPARED, self.read_version + 1)
+        guard = self._guard(actions)
         committer = Committer(
             store=self.store,
             request=CommitRequest(
                 txn_id=self.txn_id,
                 read_version=self.read_version,
                 render=staged.render,
-                examine=lambda winner: self._examine(staged, winner),
+                examine=lambda winner: self._examine(staged, winner, guard),
                 max_attempts=self.properties.max_attempts,
                 deadline_seconds=self.properties.deadline_seconds,
                 has_key=self.properties.txn is not None,
             ),
-            guard=self._guard(actions),
+            guard=guard,
             clock=self._clock,
             random=self._random,
             observer=self._observer,
@@ -332,7 +333,7 @@ class Transaction:
             staged=StagedFiles(
                 store=self.store,
                 clock=self._clock,
-                paths=tuple(action.path for action in actions if isinstance(action, AddFile)),
+                paths=staged_paths(actions, root_uri=self.store.uri),
                 since_ms=self._known_at_ms,
                 retention_ms=properties.deleted_file_retention_ms,
             ),
@@ -414,6 +415,7 @@ class Transaction:
             matcher=matcher,
             reuses_files=self._reuses_files,
             stamped_domains=frozenset().union(*(stamper.domains for stamper in stampers)),
+            known_at_ms=self._known_at_ms,
         )
 
     def _stage(self, actions: Sequence[Action], stampers: tuple[Stamper, ...]) -> StagedCommit:
@@ -435,7 +437,9 @@ class Transaction:
             ),
         )
 
-    def _examine(self, staged: StagedCommit, winner: WinningCommit) -> Conflict | AlreadyApplied | None:
+    def _examine(
+        self, staged: StagedCommit, winner: WinningCommit, guard: StaleWriterGuard
+    ) -> Conflict | AlreadyApplied | None:
         found = covering(winner.transactions, self.properties.txn)
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
@@ -454,6 +458,7 @@ class Transaction:
                 return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
             self._check_files(resolved.actions)
             staged.become(self._stage(list(resolved.actions), staged.stampers))
+            guard.go_on_as(resolved.actions)
             self._metrics = recounted(self._metrics, resolved.counts)
             rest = resolved.rest
         try:

@@ -208,7 +208,11 @@ EXPECTED: dict[tuple[str, IsolationLevel], dict[str, str]] = {
         "compaction p=1": "delete_delete",
     },
     ("set properties", WRITE_SERIALIZABLE): {**ALWAYS, **INERT},
-    ("files of an old version", SNAPSHOT): {**ALWAYS, "start of a vacuum": "vacuum_started"},
+    ("files of an old version", SNAPSHOT): {
+        **ALWAYS,
+        "start of a vacuum": "vacuum_started",
+        "domain d": "same_domain",
+    },
     ("app a", WRITE_SERIALIZABLE): {**ALWAYS, "transaction of app a": "same_application"},
     ("domain d", WRITE_SERIALIZABLE): {**ALWAYS, **INERT, "domain d": "same_domain"},
     ("enable row tracking", WRITE_SERIALIZABLE): {

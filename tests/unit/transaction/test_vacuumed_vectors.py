@@ -1,0 +1,78 @@
+"""A vector that was written, and that a vacuum deletes before a commit names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from delta_core import DeltaTable
+from delta_core.clock import ManualClock
+from delta_core.dml.delete import delete_rows
+from delta_core.dml.update import update_rows
+from delta_core.errors import ConcurrentWriteError, StaleCommitError
+from delta_core.snapshot.snapshot import Snapshot
+from tests.unit.transaction.test_vector_resolver import COUNT, Meanwhile, delete, ids, make, vector_files
+
+SCATTERED = "id % 3 = 1"
+"""So many single rows that their vector gets a file."""
+
+
+def vacuum(root: Path) -> None:
+    DeltaTable(root).vacuum(0, dry_run=False, enforce_retention=False, force=True)
+
+
+def test_a_deletion_does_not_name_a_vector_that_a_vacuum_may_have_deleted(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentWriteError, match="vacuum"):
+        delete_rows(DeltaTable(tmp_path).snapshot, SCATTERED, observer=Meanwhile(lambda: vacuum(tmp_path)))
+    assert ids(tmp_path) == list(range(COUNT))
+    assert not vector_files(tmp_path)
+
+
+def test_nor_does_an_update(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentWriteError, match="vacuum"):
+        update_rows(
+            DeltaTable(tmp_path).snapshot,
+            {"v": "'new'"},
+            SCATTERED,
+            observer=Meanwhile(lambda: vacuum(tmp_path)),
+        )
+    assert ids(tmp_path) == list(range(COUNT))
+
+
+def test_one_that_joins_the_winners_vector_neither(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentWriteError, match="vacuum"):
+        delete_rows(
+            DeltaTable(tmp_path).snapshot,
+            SCATTERED,
+            observer=Meanwhile(delete(tmp_path, "id = 0"), lambda: vacuum(tmp_path)),
+        )
+    assert ids(tmp_path) == list(range(1, COUNT))
+    assert not vector_files(tmp_path)
+
+
+def test_a_vector_in_the_log_is_nothing_to_a_vacuum(tmp_path: Path) -> None:
+    make(tmp_path)
+    delete_rows(DeltaTable(tmp_path).snapshot, "id = 7", observer=Meanwhile(lambda: vacuum(tmp_path)))
+    assert ids(tmp_path) == [number for number in range(COUNT) if number != 7]
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["its own", "one joined with a winner's"])
+def test_a_vector_that_is_gone_is_not_committed(tmp_path: Path, joined: bool) -> None:
+    make(tmp_path)
+    clock = ManualClock(1_900_000_000_000)
+    snapshot = Snapshot.load(DeltaTable(tmp_path).store, clock=clock)
+
+    def nine_days_pass() -> None:
+        """And a vacuum that tells nothing takes the vector for a left-over."""
+        clock.advance(9 * 86_400)
+        for path in tmp_path.rglob("deletion_vector_*.bin"):
+            path.unlink()
+
+    winners = [delete(tmp_path, "id = 0"), nine_days_pass] if joined else [nine_days_pass]
+    with pytest.raises(StaleCommitError, match="vacuum"):
+        delete_rows(snapshot, SCATTERED, observer=Meanwhile(*winners), clock=clock)
+    assert ids(tmp_path) == list(range(1 if joined else 0, COUNT))
