@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,8 @@ from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DOUBLE,
+    FLOAT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -63,11 +66,7 @@ def _exact(value: Any, data_type: DataType, where: str) -> Any:
                 raise TypeError(f"a {type(value).__name__} is no array")
             return [_exact(item, data_type.element_type, where) for item in value]
         case MapType():
-            pairs = value.items() if isinstance(value, Mapping) else value
-            return [
-                (_exact(key, data_type.key_type, where), _exact(item, data_type.value_type, where))
-                for key, item in pairs
-            ]
+            return _map(value, data_type, where)
     if isinstance(value, str):
         return convert_literal(Literal(value), data_type, where).value
     if is_numeric(data_type):
@@ -81,6 +80,8 @@ def _struct(value: Any, data_type: StructType, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"a {type(value).__name__} is no struct")
     given = {str(name).casefold(): item for name, item in value.items()}
+    if len(given) < len(value):
+        raise ValueError("two of its fields are one but for their case")
     unknown = given.keys() - {field.name.casefold() for field in data_type}
     if unknown:
         raise ValueError(f"there is no field {min(unknown)}")
@@ -90,11 +91,26 @@ def _struct(value: Any, data_type: StructType, where: str) -> dict[str, Any]:
     }
 
 
+def _map(value: Any, data_type: MapType, where: str) -> list[tuple[Any, Any]]:
+    pairs = [
+        (_exact(key, data_type.key_type, where), _exact(item, data_type.value_type, where))
+        for key, item in (value.items() if isinstance(value, Mapping) else value)
+    ]
+    # Keys may be lists or mappings, which have no hash; and 1 and "1" may be one key.
+    keys = pa.array([key for key, _ in pairs], type_to_arrow(data_type.key_type)).to_pylist()
+    if len({repr(key) for key in keys}) < len(keys):
+        raise ValueError("it has a key twice")
+    return pairs
+
+
 def _number(value: Any, data_type: DataType) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError(f"a {type(value).__name__} is no {data_type}")
     if data_type in FLOATING:
-        return float(value)
+        number = float(value)
+        if math.isfinite(value) and abs(number) >= _LIMITS[data_type]:
+            raise ValueError("it is too large")
+        return number
     if data_type in INTEGRAL_RANGES:
         if value != int(value):
             raise ValueError("it has a fraction")
@@ -109,6 +125,8 @@ def _loses_time(value: Any, data_type: DataType) -> bool:
     return data_type == DATE or (data_type == TIMESTAMP_NTZ and value.tzinfo is not None)
 
 
+# Halfway between the largest finite value and what would come next: from there on values become infinite.
+_LIMITS: Mapping[DataType, float] = {FLOAT: 2.0**128 - 2.0**103, DOUBLE: math.inf}
 _TAKEN: Mapping[DataType, tuple[type, ...]] = {
     STRING: (str,),
     BINARY: (bytes,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -217,7 +218,17 @@ def test_required_columns_and_fields_are_written_beside_copied_rows(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "new_values",
-    [{"s": {"zz": 1}}, {"s": 7}, {"l": "abc"}, {"l": {"a": 1}}, {"l": [1.5]}, {"m": 7}, {"m": {"a": "b"}}],
+    [
+        {"s": {"zz": 1}},
+        {"s": {"A": 1, "a": 2}},
+        {"s": 7},
+        {"l": "abc"},
+        {"l": {"a": 1}},
+        {"l": [1.5]},
+        {"m": 7},
+        {"m": {"a": "b"}},
+        {"m": [("k", 1), ("k", 2)]},
+    ],
 )
 def test_a_python_value_of_another_shape_is_refused(tmp_path: Path, new_values: dict[str, Any]) -> None:
     table = nested_table(tmp_path)
@@ -236,19 +247,30 @@ def test_a_python_value_of_another_shape_is_refused(tmp_path: Path, new_values: 
         ("d", dt.datetime(2020, 1, 1)),
         ("s", 5),
         ("x", "1.234"),
+        ("f", 1e300),
+        ("f", -3.41e38),
+        ("f", Decimal("1e300")),
+        ("f", 10**400),
     ],
 )
 def test_a_python_value_is_taken_exactly_or_not_at_all(tmp_path: Path, column: str, value: Any) -> None:
     schema = pa.schema(
-        [("i", pa.int32()), ("d", pa.date32()), ("s", pa.string()), ("x", pa.decimal128(5, 2))]
+        [
+            ("i", pa.int32()),
+            ("d", pa.date32()),
+            ("s", pa.string()),
+            ("x", pa.decimal128(5, 2)),
+            ("f", pa.float32()),
+        ]
     )
-    write_deltalake(tmp_path, pa.table([[1], [dt.date(2020, 1, 1)], ["a"], [Decimal("1.10")]], schema=schema))
+    row = [[1], [dt.date(2020, 1, 1)], ["a"], [Decimal("1.10")], [0.5]]
+    write_deltalake(tmp_path, pa.table(row, schema=schema))
     table = DeltaTable(tmp_path)
     with pytest.raises(ExpressionError):
         table.update(new_values={column: value})
-    table.update({"i": 3, "d": "date_add(d, 1)"}, new_values={"s": "i + 1", "x": 2})
+    table.update({"i": 3, "d": "date_add(d, 1)"}, new_values={"s": "i + 1", "x": 2, "f": -math.inf})
     assert table.to_pyarrow_table().to_pylist() == [
-        {"i": 3, "d": dt.date(2020, 1, 2), "s": "i + 1", "x": Decimal("2.00")}
+        {"i": 3, "d": dt.date(2020, 1, 2), "s": "i + 1", "x": Decimal("2.00"), "f": -math.inf}
     ]
 
 
