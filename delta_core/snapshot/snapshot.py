@@ -185,22 +185,26 @@ class Snapshot:
         Raises:
             CorruptLogError: a newer commit is damaged.
             TableNotFoundError: the table is gone.
+            StaleListingError: the store shows less than this process has seen.
         """
         began_ms = self._clock.now_ms()
+        latest = not_below_floor(self._store, self._clock, self._refreshed)
+        latest.known_at_ms = began_ms
+        return latest
+
+    def _refreshed(self) -> Snapshot:
         segment = extend_segment(self._store, self._segment)
         if segment is self._segment:
-            self.known_at_ms = began_ms
             return self
         if segment is None or self._log is None:
-            return Snapshot.load(self._store, clock=self._clock)
+            return self._load(self._store, None, self._clock)
         try:
             newer = read_commits(self._store, segment.commits[len(self._segment.commits) :])
         except ObjectNotFoundError:
-            return Snapshot.load(self._store, clock=self._clock)
+            return self._load(self._store, None, self._clock)
         extended = self._extended(segment, newer)
         # Nobody has decoded these commits before, so damage shows here and not later.
         extended._catch_up()
-        extended.known_at_ms = began_ms
         return extended
 
     def advance(self, commits: Sequence[CommitData]) -> Snapshot:
@@ -406,9 +410,8 @@ class Snapshot:
 
     def _may_have_deletion_vectors(self) -> bool:
         # Files need not be read where no commit and no checkpoint could have brought one.
-        if "deletionVectors" not in (self.protocol.reader_features or ()):
-            return False
-        return self.files.has_deletion_vectors
+        listed = "deletionVectors" in (self.protocol.reader_features or ())
+        return listed and self.files.has_deletion_vectors
 
     def _open(self) -> OpenLog:
         """The log's files. Raises CorruptLogError when they contradict what the checksum has vouched for."""
@@ -449,9 +452,7 @@ class Snapshot:
         info = self._segment.checksum
         if self._checksum is None and info is not None:
             self._checksum = read_checksum(self._store, info)
-        if self._checksum is None:
-            return ()
-        found = self._checksum.discrepancies(state)
+        found = () if self._checksum is None else self._checksum.discrepancies(state)
         if found:
             warnings.warn(
                 f"Version {self.version} of {self._store.uri!r} is not what its checksum says: "

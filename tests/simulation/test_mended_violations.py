@@ -170,3 +170,9 @@ def test_history_in_which_a_late_write_had_been_cleaned_up() -> None:
     """The first write landed late, was read and cleaned up; the second was lost, and that was all it said."""
     verdict = run_plan(draw_plan("13:15950"))
     assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_a_refresh_went_behind_an_own_commit() -> None:
+    """Its version could not be looked at after the commit, and the handle from before found nothing newer."""
+    verdict = run_plan(draw_plan("e0c3e9a286b7:3493"))
+    assert not verdict.violations, verdict.report()

@@ -87,6 +87,21 @@ def test_an_own_commit_counts_as_seen(store: LaggingStore, log: LogBuilder) -> N
         _load(store, log)
 
 
+def test_a_handle_from_before_an_own_commit_does_not_refresh_to_less(
+    store: LaggingStore, log: LogBuilder
+) -> None:
+    """The commit was acknowledged, and its snapshot could not be made: the older one is all there is."""
+    snapshot = _load(store, log)
+    assert isinstance(
+        Transaction.begin(snapshot, operation="WRITE", clock=log.clock).add(add("n")).commit(), Committed
+    )
+    store.lag(4, listings=3)
+    assert snapshot.refresh().version == 4
+    store.lag(4, listings=1000)
+    with pytest.raises(StaleListingError, match="version 3, and this process has seen version 4"):
+        snapshot.refresh()
+
+
 def test_a_log_that_is_not_listed_at_all_is_asked_again(store: LaggingStore, log: LogBuilder) -> None:
     _load(store, log)
     store.lag(0, 1, 2, 3, listings=2)
