@@ -7,7 +7,9 @@ a deletion vector names are not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +33,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.transaction.file_actions import add_actions
 
 _NOTHING: Final[Positions] = np.empty(0, np.int64)
+_MOST_THREADS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +100,8 @@ def find_rows(
 
     Cost: no data is read for a predicate over partition columns alone; otherwise each candidate file is read
     once, in the predicate's columns and without the row groups that its footer rules out, and so are the
-    candidates' deletion vectors. Memory: eight bytes for each matching row and each row of such a vector.
+    candidates' deletion vectors; four files at a time at most. Memory: eight bytes for each matching row and
+    each row of such a vector.
 
     Raises:
         UnsupportedTableFeatureError: the table cannot be read.
@@ -121,15 +125,29 @@ def find_rows(
         found = (FileMatch(index=index, file=file, rows=None) for index, file in files if mask[index])
         return FoundRows(candidates=candidates, matches=tuple(found))
     reader = _PositionReader(snapshot, predicate, allowed_roots)
-    unions = ((index, file, reader.union(file)) for index, file in files)
+    numbered = list(files)
+    unions = _side_by_side(reader.union, [file for _, file in numbered])
     return FoundRows(
         candidates=candidates,
         matches=tuple(
             FileMatch(index=index, file=file, rows=union)
-            for index, file, union in unions
+            for (index, file), union in zip(numbered, unions, strict=True)
             if not union.is_unchanged
         ),
     )
+
+
+def _side_by_side(union: Callable[[AddFile], VectorUnion], files: Sequence[AddFile]) -> Iterator[VectorUnion]:
+    """What is found in each file, in their order: one core decodes while another compares."""
+    threads = min(len(files), os.cpu_count() or 1, _MOST_THREADS)
+    if threads < 2:
+        yield from map(union, files)
+        return
+    pool = ThreadPoolExecutor(threads, "deltaward-find")
+    try:
+        yield from pool.map(union, files)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _PositionColumn(RowTrackingReader):

@@ -7,13 +7,15 @@ file can take the ids along (PROTOCOL.md, "Writer Requirements for Row Tracking"
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from delta_core.actions import AddFile
 from delta_core.data.parquet_reader import FileReader
-from delta_core.data.row_batch import HiddenIds, RowBatch
+from delta_core.data.row_batch import Array, HiddenIds, RowBatch
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
@@ -25,6 +27,9 @@ from delta_core.schema.types import LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
+
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
+"""One for each row of a batch."""
 
 
 class MatchedRows:
@@ -75,15 +80,19 @@ class MatchedRows:
 
     def both(self, match: FileMatch) -> Iterator[tuple[RowBatch, RowBatch]]:
         """The rows that stay as they are, and those that match, batch by batch; the file is read once."""
+        for batch, matches in self.marked(match):
+            yield rows_where(batch, ~matches), rows_where(batch, matches)
+
+    def marked(self, match: FileMatch) -> Iterator[tuple[RowBatch, Mask]]:
+        """All rows that are live, and which of them match, batch by batch; the file is read once."""
         rows = match.rows
         if rows is None:
             for batch in self.matching(match):
-                yield _filtered(batch, np.zeros(batch.num_rows, np.bool_)), batch
+                yield batch, np.ones(batch.num_rows, np.bool_)
             return
         before = np.setdiff1d(rows.positions, rows.newly_deleted, assume_unique=True)
         for batch, positions in self._batches(self._reader, match.file, deleted=lambda _: before):
-            matches = np.isin(positions, rows.newly_deleted, assume_unique=True)
-            yield _filtered(batch, ~matches), _filtered(batch, matches)
+            yield batch, _among(positions, rows.newly_deleted)
 
     def _made(self, predicate: Expression | None) -> FileReader:
         snapshot = self._snapshot
@@ -168,17 +177,63 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _filtered(batch: RowBatch, mask: np.ndarray) -> RowBatch:
+def rows_where(batch: RowBatch, mask: Mask) -> RowBatch:
+    """The rows for which a mask is true."""
     if mask.all():
         return batch
-    chosen = pa.array(mask)
+    chosen = pa.array(np.flatnonzero(mask))
     hidden = batch.hidden
     return RowBatch(
-        columns=batch.columns.filter(chosen),
+        columns=batch.columns.take(chosen),
+        absent=batch.absent,
         hidden=None
         if hidden is None
         else HiddenIds(
-            row_ids=hidden.row_ids.filter(chosen),
-            row_commit_versions=hidden.row_commit_versions.filter(chosen),
+            row_ids=hidden.row_ids.take(chosen), row_commit_versions=hidden.row_commit_versions.take(chosen)
         ),
     )
+
+
+def with_rows(batch: RowBatch, mask: Mask, new: RowBatch, *, columns: Iterable[str]) -> RowBatch:
+    """The rows, in their order, with others in the places of those for which a mask is true.
+
+    Args:
+        batch: all rows.
+        mask: one for each of them.
+        new: as many rows as the mask is true for, which keep their row ids.
+        columns: those in which the new rows differ; the others are not copied.
+    """
+    if mask.all():
+        return new
+    # First all old ones, then the new ones: what takes each row's place.
+    chosen = np.arange(batch.num_rows)
+    chosen[mask] = np.arange(batch.num_rows, batch.num_rows + new.num_rows)
+    places = pa.array(chosen)
+
+    def mixed(old: Array, other: Array) -> pa.Array:
+        chunks = [chunk for part in (old, other) for chunk in _chunks(part)]
+        return pa.concat_arrays(chunks).take(places)
+
+    rows = batch.columns
+    for name in columns:
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(
+            at, new.columns.schema.field(name), mixed(rows.column(name), new.columns.column(name))
+        )
+    hidden = batch.hidden
+    if hidden is not None and new.hidden is not None:
+        versions = mixed(hidden.row_commit_versions, new.hidden.row_commit_versions)
+        hidden = HiddenIds(row_ids=hidden.row_ids, row_commit_versions=versions)
+    return RowBatch(columns=rows, hidden=hidden)
+
+
+def _chunks(column: Array) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _among(positions: Positions, sorted_ones: Positions) -> Mask:
+    """Which of some positions, ascending, are among others, ascending too."""
+    if not len(positions):
+        return np.zeros(0, np.bool_)
+    first, last = np.searchsorted(sorted_ones, (positions[0], positions[-1] + 1))
+    return np.isin(positions, sorted_ones[first:last], assume_unique=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_batch import RowBatch
 from delta_core.data.row_pipeline import RowPipeline
@@ -19,7 +21,7 @@ from delta_core.dml.change_files import Change, ChangeFileWriter, records_change
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
-from delta_core.dml.matched_rows import MatchedRows
+from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where, with_rows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult
 from delta_core.expressions.ast import Expression
 from delta_core.snapshot.snapshot import Snapshot
@@ -120,6 +122,7 @@ def _changed(
     rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     tells = records_changes(snapshot.protocol, snapshot.metadata)
     copies = not statement.writes_vectors
+    differing = assignments.columns | {column.name for column in plan.generated}
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
         updated_rows = 0
@@ -128,13 +131,13 @@ def _changed(
             ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
         ):
             for match in matches:
-                for left, old in _parts(rows, match, copies=copies):
-                    if left is not None:
-                        files.write(left)
+                for batch, matching in _batches(rows, match, copies=copies):
+                    old = rows_where(batch, matching)
                     if not old.num_rows:
+                        files.write(batch)
                         continue
                     new = pipeline.updated_rows(assignments.apply(old))
-                    files.write(new)
+                    files.write(with_rows(batch, matching, new, columns=differing))
                     updated_rows += new.num_rows
                     if tells:
                         changes.write(old.columns, Change.BEFORE_UPDATE)
@@ -152,12 +155,10 @@ def _changed(
     return replace(changed, changed_rows=group.changed_rows)
 
 
-def _parts(
-    rows: MatchedRows, match: FileMatch, *, copies: bool
-) -> Iterator[tuple[RowBatch | None, RowBatch]]:
-    """The rows of a file that are copied, if they are, and those that are updated."""
+def _batches(rows: MatchedRows, match: FileMatch, *, copies: bool) -> Iterator[tuple[RowBatch, Mask]]:
+    """The rows of a file that are written anew, and which of them match: all, where no others are copied."""
     if copies:
-        yield from rows.both(match)
+        yield from rows.marked(match)
         return
     for batch in rows.matching(match):
-        yield None, batch
+        yield batch, np.ones(batch.num_rows, np.bool_)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
@@ -25,6 +26,7 @@ from delta_core.errors import (
     DeltaError,
     ExpressionError,
     InvalidTableError,
+    MissingDataFileError,
     SchemaMismatchError,
 )
 from delta_core.expressions.ast import Arithmetic, ArithmeticOperator, Column, Literal
@@ -97,6 +99,48 @@ def test_old_rows_go_by_vector_and_new_ones_come_in_a_file(tmp_path: Path) -> No
     (info,) = of_kind(tmp_path, "commitInfo")
     assert info["operation"] == "UPDATE"
     assert info["operationMetrics"]["numUpdatedRows"] == "2"
+
+
+def test_rewritten_rows_stay_in_their_order(tmp_path: Path) -> None:
+    """Files are laid out by what rows are skipped for; a statement must not undo that."""
+    columns = {
+        "id": pa.array(range(1000), pa.int64()),
+        "s": pa.array([{"a": i, "b": str(i)} for i in range(1000)]),
+        "l": pa.array([[i] * (i % 3) for i in range(1000)], pa.list_(pa.int64())),
+        "m": pa.array([{"k": i} for i in range(1000)], pa.map_(pa.string(), pa.int64())),
+    }
+    write_deltalake(tmp_path, pa.table(columns))
+    before = PeerTable(str(tmp_path)).to_pyarrow_table().to_pylist()
+    DeltaTable(tmp_path).update(
+        {"s.a": "s.a + 1", "id": "id + 5000"},
+        "id % 7 = 0 OR id > 990",
+        new_values={"l": [7, 7], "m": {"x": 1}},
+    )
+    (path,) = [add["path"] for add in of_kind(tmp_path, "add")]
+    after = pq.read_table(tmp_path / path).to_pylist()
+    assert after == [
+        {
+            "id": row["id"] + 5000,
+            "s": {"a": row["id"] + 1, "b": row["s"]["b"]},
+            "l": [7, 7],
+            "m": [("x", 1)],
+        }
+        if row["id"] % 7 == 0 or row["id"] > 990
+        else row
+        for row in before
+    ]
+
+
+def test_a_file_that_is_missing_among_many_stops_the_statement(tmp_path: Path) -> None:
+    for start in range(6):
+        write_deltalake(tmp_path, pa.table({"id": pa.array([start, start + 1])}), mode="append")
+    (path,) = [add["path"] for add in of_kind(tmp_path, "add")]
+    (tmp_path / path).unlink()
+    kept = sorted(tmp_path.glob("*.parquet"))
+    with pytest.raises(MissingDataFileError, match=path):
+        DeltaTable(tmp_path).update({"id": "0"}, "id % 2 = 1")
+    assert sorted(tmp_path.glob("*.parquet")) == kept
+    assert DeltaTable(tmp_path).version() == 5
 
 
 def test_assigning_what_a_row_has_counts_and_no_match_commits_nothing(tmp_path: Path) -> None:
