@@ -16,7 +16,6 @@ from delta_core.dml.change_files import Change, ChangeFileWriter, records_change
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
-from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, writes_vectors
 from delta_core.expressions.ast import Expression
 from delta_core.snapshot.snapshot import Snapshot
@@ -95,11 +94,11 @@ def delete_rows(
 
 def _rewritten(statement: RowStatement, predicate: Expression | None, found: FoundRows) -> ChangedFiles:
     snapshot, plan = statement.snapshot, statement.plan
-    rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     partly = any(not match.is_whole for match in found.matches)
     tells = partly and records_changes(snapshot.protocol, snapshot.metadata)
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
+        rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
         with (
             statement.file_writer() as files,
             ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,

@@ -124,9 +124,10 @@ def find_rows(
         )
         found = (FileMatch(index=index, file=file, rows=None) for index, file in files if mask[index])
         return FoundRows(candidates=candidates, matches=tuple(found))
-    reader = _PositionReader(snapshot, predicate, allowed_roots)
     numbered = list(files)
-    unions = _side_by_side(reader.union, [file for _, file in numbered])
+    threads = min(len(numbered), os.cpu_count() or 1, _MOST_THREADS)
+    reader = _PositionReader(snapshot, predicate, allowed_roots, use_threads=threads < 2)
+    unions = _side_by_side(reader.union, [file for _, file in numbered], threads)
     return FoundRows(
         candidates=candidates,
         matches=tuple(
@@ -137,9 +138,10 @@ def find_rows(
     )
 
 
-def _side_by_side(union: Callable[[AddFile], VectorUnion], files: Sequence[AddFile]) -> Iterator[VectorUnion]:
+def _side_by_side(
+    union: Callable[[AddFile], VectorUnion], files: Sequence[AddFile], threads: int
+) -> Iterator[VectorUnion]:
     """What is found in each file, in their order: one core decodes while another compares."""
-    threads = min(len(files), os.cpu_count() or 1, _MOST_THREADS)
     if threads < 2:
         yield from map(union, files)
         return
@@ -172,7 +174,14 @@ class _PositionColumn(RowTrackingReader):
 class _PositionReader:
     """Finds the positions of matching rows, file by file."""
 
-    def __init__(self, snapshot: Snapshot, predicate: Expression, allowed_roots: Sequence[LogStore]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        predicate: Expression,
+        allowed_roots: Sequence[LogStore],
+        *,
+        use_threads: bool,
+    ) -> None:
         self._store = snapshot.store
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         name = "_position"
@@ -186,6 +195,7 @@ class _PositionReader:
             mapping=snapshot.column_mapping,
             row_tracking=_PositionColumn(name),
             access=self._access,
+            use_threads=use_threads,
         )
 
     def union(self, file: AddFile) -> VectorUnion:

@@ -44,6 +44,7 @@ class MatchedRows:
         *,
         predicate: Expression | None = None,
         allowed_roots: Sequence[LogStore] = (),
+        use_threads: bool = True,
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -51,8 +52,10 @@ class MatchedRows:
             snapshot: the table that the files are of.
             predicate: the one that matched; row groups that it rules out are not decoded for its rows.
             allowed_roots: see `Scan`.
+            use_threads: see `FileReader`.
         """
         self._snapshot = snapshot
+        self._use_threads = use_threads
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
         ids = None if tracking is None else RowTrackingReader(tracking, (ROW_ID, ROW_COMMIT_VERSION))
@@ -103,6 +106,7 @@ class MatchedRows:
             mapping=snapshot.column_mapping,
             row_tracking=self._columns,
             access=self._access,
+            use_threads=self._use_threads,
         )
 
     def _deleted_in(self, file: AddFile) -> RowsOfFile | None:

@@ -19,6 +19,7 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import removed, with_new_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.find_rows import FoundRows, find_rows
+from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import DeltaError, InvalidTableError
 from delta_core.expressions.ast import Expression
@@ -131,6 +132,17 @@ class RowStatement:
             properties=self.plan.properties,
             keep_row_ids=True,
             clock=self.clock,
+        )
+
+    def matched_rows(self, predicate: Expression | None, *, alone: bool) -> MatchedRows:
+        """Reads the files whose rows match.
+
+        Args:
+            predicate: see `run`.
+            alone: nobody else reads such files at the same time.
+        """
+        return MatchedRows(
+            self.snapshot, predicate=predicate, allowed_roots=self.allowed_roots, use_threads=alone
         )
 
     def already_done(self) -> AlreadyApplied | None:

@@ -119,12 +119,12 @@ def _changed(
     pipeline: RowPipeline,
 ) -> ChangedFiles:
     snapshot, plan = statement.snapshot, statement.plan
-    rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=statement.allowed_roots)
     tells = records_changes(snapshot.protocol, snapshot.metadata)
     copies = not statement.writes_vectors
     differing = assignments.columns | {column.name for column in plan.generated}
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
+        rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
         updated_rows = 0
         with (
             statement.file_writer() as files,

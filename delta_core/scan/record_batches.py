@@ -94,8 +94,20 @@ class FileReader:
         mapping: ColumnMapping = UNMAPPED,
         row_tracking: RowTrackingReader | None = None,
         access: DataAccess = TABLE_ONLY,
+        use_threads: bool = True,
     ) -> None:
+        """Prepare; see `read_file` for what is told there.
+
+        Args:
+            schema, columns, predicate, partition_columns, batch_rows: see `read_file`.
+            mapping: what columns are called in the files.
+            row_tracking: further columns, of what is known of each row.
+            access: where files may lie.
+            use_threads: decode the columns of one file side by side. Who reads one file for each core does
+                better without: memory is then given back by the thread that took it.
+        """
         self._mapping = mapping
+        self._use_threads = use_threads
         self._access = access
         self._row_tracking = row_tracking
         self._predicate = predicate
@@ -216,7 +228,10 @@ class FileReader:
             # What is asked for in one call is fetched ahead as a whole, so a call asks for little.
             for run in runs_of_row_groups(file.metadata, row_groups, max_rows=self._batch_rows):
                 for batch in file.iter_batches(
-                    batch_size=self._batch_rows, row_groups=run, columns=list(names)
+                    batch_size=self._batch_rows,
+                    row_groups=run,
+                    columns=list(names),
+                    use_threads=self._use_threads,
                 ):
                     yield batch.num_rows, dict(zip(batch.schema.names, batch.columns, strict=True))
             return
