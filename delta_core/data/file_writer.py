@@ -24,7 +24,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import encode_data_path
 
 ROW_GROUP_ROWS = 1 << 20
-ROW_GROUP_BYTES = 128 << 20
+ROW_GROUP_BYTES = 64 << 20
 MAX_OPEN_FILES = 64
 
 
