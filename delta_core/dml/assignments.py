@@ -23,6 +23,7 @@ from delta_core.dml.python_values import python_scalar
 from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
 from delta_core.expressions.arithmetic import cast_value
 from delta_core.expressions.ast import Cast, Column, Expression, Literal
+from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.literals import DATETIMES, convert_literal, is_numeric, literal_type
 from delta_core.expressions.parse import parse
@@ -94,6 +95,7 @@ class Assignments:
 
     Attributes:
         columns: the table's columns that get a value as a whole or in part.
+        unread: those whose old values no new one depends on.
     """
 
     def __init__(
@@ -150,6 +152,10 @@ class Assignments:
             )
         generated = {item.name for item in plan.generated}
         self._recomputed = frozenset(generated - self.columns)
+        expressions = [value.expression for value in self._values if value.expression is not None]
+        read = {name for expression in expressions for name in referenced_names(expression)}
+        whole = {value.path[0] for value in self._values if len(value.path) == 1}
+        self.unread = frozenset((whole | self._recomputed) - read)
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """The rows after the statement, for `RowPipeline.updated_rows`: generated columns are still the old.

@@ -6,7 +6,8 @@ file can take the ids along (PROTOCOL.md, "Writer Requirements for Row Tracking"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from delta_core.dml.find_rows import FileMatch
 from delta_core.expressions.ast import Expression
 from delta_core.scan.record_batches import RowsOfFile
 from delta_core.scan.row_tracking import ROW_COMMIT_VERSION, ROW_ID, FileNumbers, RowTrackingReader
+from delta_core.schema.arrow import field_to_arrow
 from delta_core.schema.types import LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -44,6 +46,7 @@ class MatchedRows:
         *,
         predicate: Expression | None = None,
         allowed_roots: Sequence[LogStore] = (),
+        unread: Collection[str] = (),
         use_threads: bool = True,
     ) -> None:
         """Prepare; nothing is read yet.
@@ -52,9 +55,11 @@ class MatchedRows:
             snapshot: the table that the files are of.
             predicate: the one that matched; row groups that it rules out are not decoded for its rows.
             allowed_roots: see `Scan`.
+            unread: columns whose values nobody looks at: they come as nulls.
             use_threads: see `FileReader`.
         """
         self._snapshot = snapshot
+        self._unread = frozenset(unread)
         self._use_threads = use_threads
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
@@ -101,6 +106,7 @@ class MatchedRows:
         snapshot = self._snapshot
         return FileReader(
             schema=snapshot.schema,
+            columns=[name for name in snapshot.schema.names if name not in self._unread],
             predicate=predicate,
             partition_columns=snapshot.partition_columns,
             mapping=snapshot.column_mapping,
@@ -131,7 +137,18 @@ class MatchedRows:
         for batch in reader.read(
             place.store, place.path, file.partition_values, deleted=deleted, only=only, numbers=numbers
         ):
-            yield self._columns.taken_off(batch)
+            rows, positions = self._columns.taken_off(batch)
+            yield (self._with_unread(rows, len(positions)) if self._unread else rows), positions
+
+    def _with_unread(self, batch: RowBatch, num_rows: int) -> RowBatch:
+        # A batch in which nothing was read does not know how many rows it has.
+        found = {name: batch.columns.column(name) for name in batch.columns.schema.names}
+        fields, columns = [], []
+        for field in map(field_to_arrow, self._snapshot.schema):
+            is_read = field.name in found
+            columns.append(found[field.name] if is_read else pa.nulls(num_rows, field.type))
+            fields.append(field if is_read else field.with_nullable(True))
+        return replace(batch, columns=pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
 
 class _RowNumbers(RowTrackingReader):

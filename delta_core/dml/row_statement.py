@@ -7,7 +7,7 @@ with the row ids that they have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -134,15 +134,22 @@ class RowStatement:
             clock=self.clock,
         )
 
-    def matched_rows(self, predicate: Expression | None, *, alone: bool) -> MatchedRows:
+    def matched_rows(
+        self, predicate: Expression | None, *, alone: bool, unread: Collection[str] = ()
+    ) -> MatchedRows:
         """Reads the files whose rows match.
 
         Args:
             predicate: see `run`.
             alone: nobody else reads such files at the same time.
+            unread: see `MatchedRows`.
         """
         return MatchedRows(
-            self.snapshot, predicate=predicate, allowed_roots=self.allowed_roots, use_threads=alone
+            self.snapshot,
+            predicate=predicate,
+            allowed_roots=self.allowed_roots,
+            unread=unread,
+            use_threads=alone,
         )
 
     def already_done(self) -> AlreadyApplied | None:

@@ -121,10 +121,12 @@ def _changed(
     snapshot, plan = statement.snapshot, statement.plan
     tells = records_changes(snapshot.protocol, snapshot.metadata)
     copies = not statement.writes_vectors
+    # Copied rows keep what they have, and a change data feed tells what rows were.
+    unread = frozenset[str]() if copies or tells else assignments.unread
     differing = assignments.columns | {column.name for column in plan.generated}
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
-        rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
+        rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches), unread=unread)
         updated_rows = 0
         with (
             statement.file_writer() as files,

@@ -17,6 +17,8 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.data.write_plan import WritePlan
+from delta_core.dml.assignments import Assignments
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import (
@@ -129,6 +131,29 @@ def test_rewritten_rows_stay_in_their_order(tmp_path: Path) -> None:
         else row
         for row in before
     ]
+
+
+@pytest.mark.parametrize(
+    ("updates", "unread"),
+    [
+        ({"v": "1"}, {"v"}),
+        ({"v": "id + 1"}, {"v"}),
+        ({"v": "v + 1"}, set()),
+        ({"v": "id", "id": "v"}, set()),
+        ({"v": "1", "p": "CASE WHEN p = 'a' THEN 'c' ELSE p END"}, {"v"}),
+        ({"id": "0", "v": "0", "p": "'z'"}, {"id", "v", "p"}),
+    ],
+)
+def test_old_values_are_read_where_a_new_one_depends_on_them(
+    tmp_path: Path, updates: dict[str, str], unread: set[str]
+) -> None:
+    table = make(tmp_path, rows_of(60), vectors=True)
+    plan = WritePlan.of(table.snapshot.protocol, table.snapshot.metadata)
+    assert Assignments(updates, None, plan=plan, now_us=0).unread == unread
+    peer_write(str(tmp_path / "theirs"), as_table(rows_of(60)))
+    PeerTable(str(tmp_path / "theirs")).update(updates=updates, predicate="id % 2 = 0 AND v IS NOT NULL")
+    table.update(updates, "id % 2 = 0 AND v IS NOT NULL")
+    assert our_rows(tmp_path) == deltalake_rows(tmp_path / "theirs") == duckdb_rows(tmp_path)
 
 
 def test_a_file_that_is_missing_among_many_stops_the_statement(tmp_path: Path) -> None:
