@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_core.checkpoint.protected_log import may_cut_at
 from delta_core.checkpoint.sidecar_cleanup import unneeded_sidecars
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError
@@ -43,7 +44,11 @@ class LogCleanup:
 
 
 def cleanup_expired_logs(
-    snapshot: Snapshot, *, clock: Clock | None = None, dry_run: bool = False
+    snapshot: Snapshot,
+    *,
+    clock: Clock | None = None,
+    dry_run: bool = False,
+    retention_ms: int | None = None,
 ) -> LogCleanup:
     """Delete the log before the newest checkpoint that every version within retention can start from.
 
@@ -51,10 +56,20 @@ def cleanup_expired_logs(
     checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
     by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
     deleted. A version that a reader has pinned stays readable, too, as do all after it. Sidecars that no
-    checkpoint names any more go with them, see `sidecar_cleanup`. Whether to clean up at all
-    (`delta.enableExpiredLogCleanup`) is the caller's decision. Requests: four listings, one for each pin, the
-    checkpoint's footer and those of its sidecars, one deletion per file; where there are old sidecars one
-    more listing, and opening every checkpoint that is left; a few commits where they carry their time.
+    checkpoint names any more go with them, see `sidecar_cleanup`. A log that is protected because a feature
+    was dropped stays where it would not go in one go and is not all known here, see `protected_log`. Whether
+    to clean up at all (`delta.enableExpiredLogCleanup`) is the caller's decision.
+
+    Requests: four listings, one for each pin, the checkpoint's footer and those of its sidecars, one deletion
+    per file; where there are old sidecars one more listing, and opening every checkpoint that is left; a few
+    commits where they carry their time; in a protected log what would be deleted.
+
+    Args:
+        snapshot: the newest version of the table.
+        clock: where time comes from; the snapshot's when None.
+        dry_run: only say what would go.
+        retention_ms: how long versions stay instead of the table's retention, which counts from midnight
+            (UTC), this one from now.
 
     Raises:
         LeaseFileError: a pin cannot be read; nothing is deleted.
@@ -65,7 +80,10 @@ def cleanup_expired_logs(
     listing = list_log(store)
     # A clock that is ahead makes young versions old; the store's own time has come at least this far.
     now_ms = min((clock or snapshot.clock).now_ms(), _store_time_ms(listing))
-    cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
+    if retention_ms is None:
+        cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
+    else:
+        cutoff_ms = now_ms - retention_ms
     times = CommitTimes(store, listing)
     expired = times.until(cutoff_ms)
     cutoff_version = listing.commits[expired - 1].version if expired else -1
@@ -80,7 +98,7 @@ def cleanup_expired_logs(
         ),
         None,
     )
-    if kept is None:
+    if kept is None or not may_cut_at(snapshot, listing, kept):
         return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=None, files=(), pins=holding)
     files = []
     for info in store.list_directory(LOG_DIRECTORY):

@@ -8,6 +8,7 @@ from delta_core.dml.definition import columns as of_columns
 from delta_core.dml.definition import constraints as of_constraints
 from delta_core.dml.definition import domains as of_domains
 from delta_core.dml.definition import features as of_features
+from delta_core.dml.definition import identity as of_identity
 from delta_core.dml.definition import properties as of_properties
 from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
@@ -151,6 +152,12 @@ class TableAlterer:
         return self._adopt(
             of_columns.drop_default(self._current(), _path(column), properties=commit_properties)
         )
+
+    def sync_identity(
+        self, column: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> Committed:
+        """Let an identity column go on behind the values that rows brought along; reads the column."""
+        return self._adopt(of_identity.sync_identity(self._current(), column, properties=commit_properties))
 
     def set_properties(
         self,

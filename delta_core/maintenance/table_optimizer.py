@@ -72,7 +72,13 @@ class TableOptimizer:
         plan = self.plan(
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
-        result = apply_compaction(self._table.snapshot, plan, executor=executor, properties=commit_properties)
+        result = apply_compaction(
+            self._table.snapshot,
+            plan,
+            executor=executor,
+            properties=commit_properties,
+            clock=self._table.snapshot.clock,
+        )
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics
@@ -111,7 +117,13 @@ class TableOptimizer:
                 rows of it.
         """
         plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        result = apply_purge(self._table.snapshot, plan, executor=executor, properties=commit_properties)
+        result = apply_purge(
+            self._table.snapshot,
+            plan,
+            executor=executor,
+            properties=commit_properties,
+            clock=self._table.snapshot.clock,
+        )
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
         return result.metrics
@@ -136,7 +148,10 @@ class TableOptimizer:
         """
         self._table.update_incremental()
         result = enable_row_tracking(
-            self._table.snapshot, files_per_commit=files_per_commit, properties=commit_properties
+            self._table.snapshot,
+            files_per_commit=files_per_commit,
+            properties=commit_properties,
+            clock=self._table.snapshot.clock,
         )
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)
@@ -145,7 +160,9 @@ class TableOptimizer:
     def number_rows(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> BackfillResult:
         """Give every row of the table an id, without turning row tracking on: see `enable_row_tracking`."""
         self._table.update_incremental()
-        return number_rows(self._table.snapshot, properties=commit_properties)
+        return number_rows(
+            self._table.snapshot, properties=commit_properties, clock=self._table.snapshot.clock
+        )
 
     def plan_z_order(
         self,
@@ -214,6 +231,7 @@ class TableOptimizer:
             memory_limit_bytes=memory_limit_bytes,
             executor=executor,
             properties=commit_properties,
+            clock=self._table.snapshot.clock,
         )
         if result.committed is not None and result.committed.snapshot is not None:
             self._table.adopt(result.committed.snapshot)

@@ -200,8 +200,8 @@ _ALL = (
     ),
     # Tags, providers and the domain are copied.
     TableFeature(name="clustering", writable_by=MOVED_ROWS, requires=_DOMAINS),
-    # It binds exactly those who write checkpoints and clean up the log.
-    TableFeature(name="checkpointProtection"),
+    # It binds who cleans up the log alone; checkpoints are written by who knows their version's protocol.
+    TableFeature(name="checkpointProtection", writable_by=ALL_SURFACES),
     # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
     TableFeature(
         name="icebergCompatV1",

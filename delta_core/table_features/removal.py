@@ -21,7 +21,7 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.errors import FeatureRemovalError
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
-from delta_core.table_features.removal_rules import RULES, HistoryRule, TableState, Trace
+from delta_core.table_features.removal_rules import RULES, HistoryRule, RemovalRule, TableState, Trace
 from delta_core.table_features.table_properties import DAY_MS, TableProperty, parse_interval_ms
 from delta_core.table_features.upgrade import lowest_protocol, supported_features, with_features
 
@@ -114,11 +114,17 @@ class RemovalPlan:
         )
 
 
-def plan_removal(state: TableState, feature: str) -> RemovalPlan:
+def plan_removal(state: TableState, feature: str, *, turn_off: bool = False) -> RemovalPlan:
     """What taking a feature out of the table would do, and what stands in its way.
 
     The protocol afterwards is the lowest that says what is left: a table that lists nothing else than what a
     legacy version stands for goes back to that version.
+
+    Args:
+        state: the table's.
+        feature: its name, in any case.
+        turn_off: that the feature's own switches are on is no trace: the removal turns them off. Only where
+            nothing else needs the feature (`RemovalRule.is_switch`).
 
     Raises:
         FeatureRemovalError: the table does not support the feature, or there is no rule for it.
@@ -136,7 +142,8 @@ def plan_removal(state: TableState, feature: str) -> RemovalPlan:
             fix="Keep it: a feature that is not in use asks nothing of a client that knows it.",
         )
     rule = RULES[name]
-    traces = tuple(trace for probe in rule.traces for trace in probe(state))
+    after = _switched_off(state, rule) if turn_off and rule.is_switch else state
+    traces = tuple(trace for probe in rule.traces for trace in probe(after))
     left = supported - {name}
     dependents = tuple(
         sorted(other for other in left if other in FEATURES and name in FEATURES[other].requires)
@@ -158,6 +165,15 @@ def plan_removal(state: TableState, feature: str) -> RemovalPlan:
             if domain in rule.domains and not found.removed
         ),
         history_is_clean=clean,
+    )
+
+
+def _switched_off(state: TableState, rule: RemovalRule) -> TableState:
+    kept = {k: v for k, v in state.metadata.configuration.items() if k not in rule.properties}
+    return replace(
+        state,
+        metadata=replace(state.metadata, configuration=kept),
+        domains={name: found for name, found in state.domains.items() if name not in rule.domains},
     )
 
 

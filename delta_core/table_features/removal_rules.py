@@ -43,7 +43,9 @@ class TableState:
 
     Attributes:
         has_deletion_vectors: whether a live file has one; True when it is not known.
-        has_removed_vectors: whether a tombstone has one; True when it is not known.
+        has_removed_vectors: whether a tombstone has one while its file is live without; who tells files apart
+            by their paths alone takes the one for the other's removal. True when it is not known.
+        has_row_ids: whether a live file says which ids its rows have; True when it is not known.
         has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when it is not known.
         domains: metadata domains by name.
         version: the version's number.
@@ -60,6 +62,7 @@ class TableState:
     has_deletion_vectors: bool = True
     has_removed_vectors: bool = True
     has_v2_checkpoint: bool = True
+    has_row_ids: bool = True
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict, hash=False)
     clean_since_version: int | None = None
     clean_since_ms: int | None = None
@@ -78,12 +81,22 @@ TraceProbe = Callable[[TableState], Iterator[Trace]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalRule:
-    """How one feature is removed: what counts as a trace, the history rule, and the records that go."""
+    """How one feature is removed.
+
+    Attributes:
+        traces: what must be gone first.
+        history: what older versions have to do with it.
+        properties: records of the feature's own, which go in the same commit.
+        domains: as that.
+        is_switch: whether these are all that turns the feature on, and taking them away in that commit turns
+            it off: then what they say is no trace.
+    """
 
     traces: tuple[TraceProbe, ...] = ()
     history: HistoryRule = HistoryRule.ANY
     properties: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
+    is_switch: bool = False
 
 
 def _property(key: str) -> TraceProbe:
@@ -149,9 +162,15 @@ def _physical_names(state: TableState) -> Iterator[Trace]:
 def _tombstones_with_vectors(state: TableState) -> Iterator[Trace]:
     if state.has_removed_vectors:
         yield Trace(
-            what="a removed file that the log still remembers has a deletion vector",
-            remedy="let delta.deletedFileRetentionDuration pass and write a checkpoint",
+            what="a file is live whose removal, with a deletion vector, the log still remembers",
+            remedy="write that file anew, or let delta.deletedFileRetentionDuration pass",
         )
+
+
+def _numbered_files(state: TableState) -> Iterator[Trace]:
+    # A later writer who turns the feature on again would give the same ids to other rows.
+    if state.has_row_ids:
+        yield Trace(what="live files have row ids", remedy="add these files again without them")
 
 
 def _any_domain(state: TableState) -> Iterator[Trace]:
@@ -203,7 +222,11 @@ RULES: Mapping[str, RemovalRule] = {
     "invariants": RemovalRule(traces=(_not_null, _columns("has an invariant", "delta.invariants"))),
     "checkConstraints": RemovalRule(traces=(_constraints,)),
     # Versions with change files stay readable to who reads change data; others never look at them.
-    "changeDataFeed": RemovalRule(traces=(_property("delta.enableChangeDataFeed"),)),
+    "changeDataFeed": RemovalRule(
+        traces=(_property("delta.enableChangeDataFeed"),),
+        properties=("delta.enableChangeDataFeed",),
+        is_switch=True,
+    ),
     "generatedColumns": RemovalRule(traces=(_columns("is generated", "delta.generationExpression"),)),
     "identityColumns": RemovalRule(traces=(_columns("is an identity", "delta.identity.start"),)),
     "allowColumnDefaults": RemovalRule(traces=(_columns("has a default", "CURRENT_DEFAULT"),)),
@@ -242,27 +265,38 @@ RULES: Mapping[str, RemovalRule] = {
         properties=("delta.checkpointPolicy",),
     ),
     "rowTracking": RemovalRule(
-        traces=(_property("delta.enableRowTracking"),),
-        properties=("delta.enableRowTracking", ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN),
+        traces=(_property("delta.enableRowTracking"), _numbered_files),
+        properties=(
+            "delta.enableRowTracking",
+            "delta.rowTrackingSuspended",
+            ROW_ID_COLUMN,
+            ROW_COMMIT_VERSION_COLUMN,
+        ),
         domains=(ROW_TRACKING_DOMAIN,),
     ),
     # Older commits keep their times, which a reader may look at and need not.
     "inCommitTimestamp": RemovalRule(
         traces=(_property("delta.enableInCommitTimestamps"),),
         properties=("delta.enableInCommitTimestamps", ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP),
+        is_switch=True,
     ),
-    "clustering": RemovalRule(traces=(_clustered,), domains=(CLUSTERING_DOMAIN,)),
+    "clustering": RemovalRule(traces=(_clustered,), domains=(CLUSTERING_DOMAIN,), is_switch=True),
     "checkpointProtection": RemovalRule(traces=(_protected_log,), properties=(CHECKPOINT_PROTECTION,)),
     "icebergCompatV1": RemovalRule(
-        traces=(_property("delta.enableIcebergCompatV1"),), properties=("delta.enableIcebergCompatV1",)
+        traces=(_property("delta.enableIcebergCompatV1"),),
+        properties=("delta.enableIcebergCompatV1",),
+        is_switch=True,
     ),
     "icebergCompatV2": RemovalRule(
-        traces=(_property("delta.enableIcebergCompatV2"),), properties=("delta.enableIcebergCompatV2",)
+        traces=(_property("delta.enableIcebergCompatV2"),),
+        properties=("delta.enableIcebergCompatV2",),
+        is_switch=True,
     ),
     # Files that hold partition columns are read like others: the log's values count.
     "materializePartitionColumns": RemovalRule(
         traces=(_property("delta.enableMaterializePartitionColumnsFeature"),),
         properties=("delta.enableMaterializePartitionColumnsFeature",),
+        is_switch=True,
     ),
     "typeWidening": _WIDENING,
     "typeWidening-preview": _WIDENING,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Action, Metadata
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.clock import Clock
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
@@ -56,7 +56,7 @@ def commit_change(
     actions: Sequence[Action] = (),
     reads_rows: bool = False,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    clock: Clock = SYSTEM_CLOCK,
+    clock: Clock | None = None,
 ) -> Committed:
     """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
 
@@ -69,7 +69,7 @@ def commit_change(
         actions: what else is committed.
         reads_rows: every row of the table was looked at: one that is added meanwhile is a conflict.
         properties: provenance, idempotency key and limits.
-        clock: where time comes from.
+        clock: where time comes from; the snapshot's clock when None.
 
     Raises:
         UnsupportedTableFeatureError: the definition asks for a feature that is not written.
@@ -91,7 +91,7 @@ def commit_change(
         properties=properties,
         # A row that is added meanwhile has not been looked at, whatever the table asks of reads.
         isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
-        clock=clock,
+        clock=clock or snapshot.clock,
     )
     if reads_rows:
         transaction.read_predicate(None)

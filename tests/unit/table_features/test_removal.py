@@ -39,6 +39,7 @@ def state(protocol: Protocol, given: Metadata | None = None, **changes: Any) -> 
         "has_deletion_vectors": False,
         "has_removed_vectors": False,
         "has_v2_checkpoint": False,
+        "has_row_ids": False,
         "version": 9,
         "clean_since_version": 0,
     }
@@ -221,7 +222,7 @@ class TestHistory:
     def test_tombstones_count(self) -> None:
         removed = plan_removal(state(self.PROTOCOL, has_removed_vectors=True), "deletionVectors")
         assert [trace.what for trace in removed.traces] == [
-            "a removed file that the log still remembers has a deletion vector"
+            "a file is live whose removal, with a deletion vector, the log still remembers"
         ]
 
     def test_instead_of_waiting_the_log_is_protected(self) -> None:

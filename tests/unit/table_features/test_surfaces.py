@@ -118,8 +118,9 @@ def test_the_error_says_which_surfaces_could() -> None:
         "Z-order), restoring, cloning and converting, checkpoints, cleaning up the log"
     )
     assert f"to such a table: {able} and vacuum." in caught.value.fix
+    unknown = protocol(min_writer_version=7, writer_features=frozenset({"future"}))
     with pytest.raises(UnsupportedTableFeatureError) as caught:
-        require_write_support(*declared("checkpointProtection"), surface=Surface.MERGE)
+        require_write_support(unknown, metadata(), surface=Surface.MERGE)
     assert caught.value.fix.endswith("with it.")
 
 
