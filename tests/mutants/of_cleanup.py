@@ -198,8 +198,8 @@ MUTANTS = [
         target=f"{LOG_CLEANUP}:cleanup_expired_logs",
         edits=(
             (
-                "        None,\n    )\n    if kept is None:",
-                "        cutoff_version,\n    )\n    if kept is None:",
+                "        None,\n    )\n    if kept is None or",
+                "        cutoff_version,\n    )\n    if kept is None or",
             ),
         ),
         killer=f"{CLEANUP_TESTS}::test_nothing_goes_without_a_checkpoint_before_the_cutoff",
