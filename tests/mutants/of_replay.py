@@ -241,4 +241,11 @@ MUTANTS = [
         edits=(("if found and found[0] != self.files.version:", "if False:"),),
         killer=f"{V2_TESTS}::test_the_checkpoint_says_which_version_it_is",
     ),
+    Mutant(
+        name="a refresh does not look at what the process has committed",
+        target="delta_core.snapshot.snapshot:Snapshot.refresh",
+        edits=(("not_below_floor(self._store, self._clock, self._refreshed)", "self._refreshed()"),),
+        killer="tests/unit/snapshot/test_version_floor.py"
+        "::test_a_handle_from_before_an_own_commit_does_not_refresh_to_less",
+    ),
 ]
