@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -56,8 +56,12 @@ def collect_statistics(
 class StatisticsAccumulator:
     """Statistics of rows that arrive in parts."""
 
-    def __init__(self, leaves: Iterable[StatsLeaf]) -> None:
+    def __init__(
+        self, leaves: Iterable[StatsLeaf], *, bounds_elsewhere: Collection[tuple[str, ...]] = ()
+    ) -> None:
+        """Of these leaves; `update` only counts the nulls of those whose bounds come from elsewhere."""
         self._leaves = [leaf for leaf in leaves if leaf.data_type != VOID]
+        self._bounds_elsewhere = frozenset(bounds_elsewhere)
         self._num_records = 0
         self._null_counts = {leaf.path: 0 for leaf in self._leaves}
         self._minimums: dict[tuple[str, ...], Any] = {}
@@ -78,10 +82,37 @@ class StatisticsAccumulator:
             if leaf.path[0] not in present:
                 self._null_counts[leaf.path] += data.num_rows
                 continue
-            column = data.column(leaf.path[0])
-            if len(leaf.path) > 1:
-                column = pc.struct_field(column, list(leaf.path[1:]))
-            self._update_leaf(leaf, column)
+            column = leaf_column(data, leaf)
+            self._null_counts[leaf.path] += column.null_count
+            if leaf.has_bounds and leaf.path not in self._bounds_elsewhere:
+                self.update_bounds(leaf, column)
+
+    def update_bounds(self, leaf: StatsLeaf, column: pa.Array | pa.ChunkedArray) -> None:
+        """Let a leaf's bounds hold some values, whose nulls are not counted."""
+        if leaf.path in self._has_nan or column.null_count == len(column):
+            return
+        if leaf.data_type in _FLOATING and pc.any(pc.is_nan(column)).as_py():
+            # A bound that leaves NaN out would not bound it; there is no JSON form that includes it.
+            self._has_nan.add(leaf.path)
+            return
+        bounds = pc.min_max(column)
+        try:
+            low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        except (ValueError, OverflowError):
+            # Dates and timestamps beyond year 9999 have no ISO form.
+            self.withhold_bounds(leaf)
+            return
+        self.merge_bounds(leaf, low, high)
+
+    def merge_bounds(self, leaf: StatsLeaf, low: Any, high: Any) -> None:
+        """Let a leaf's bounds hold whatever lies within these, Python values of its type."""
+        known = leaf.path in self._minimums
+        self._minimums[leaf.path] = min(low, self._minimums[leaf.path]) if known else low
+        self._maximums[leaf.path] = max(high, self._maximums[leaf.path]) if known else high
+
+    def withhold_bounds(self, leaf: StatsLeaf) -> None:
+        """Say nothing of a leaf's bounds: there are values that no bound is known of."""
+        self._unbounded.add(leaf.path)
 
     def to_json(self, *, tight_bounds: bool | None = None) -> str:
         """The JSON text for everything seen."""
@@ -106,24 +137,11 @@ class StatisticsAccumulator:
             tight_bounds=tight_bounds,
         )
 
-    def _update_leaf(self, leaf: StatsLeaf, column: pa.Array | pa.ChunkedArray) -> None:
-        self._null_counts[leaf.path] += column.null_count
-        if not leaf.has_bounds or leaf.path in self._has_nan or column.null_count == len(column):
-            return
-        if leaf.data_type in _FLOATING and pc.any(pc.is_nan(column)).as_py():
-            # A bound that leaves NaN out would not bound it; there is no JSON form that includes it.
-            self._has_nan.add(leaf.path)
-            return
-        bounds = pc.min_max(column)
-        try:
-            low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        except (ValueError, OverflowError):
-            # Dates and timestamps beyond year 9999 have no ISO form.
-            self._unbounded.add(leaf.path)
-            return
-        known = leaf.path in self._minimums
-        self._minimums[leaf.path] = min(low, self._minimums[leaf.path]) if known else low
-        self._maximums[leaf.path] = max(high, self._maximums[leaf.path]) if known else high
+
+def leaf_column(data: pa.Table | pa.RecordBatch, leaf: StatsLeaf) -> pa.Array | pa.ChunkedArray:
+    """A leaf's values, null where a struct around it is. The data must have its first column."""
+    column = data.column(leaf.path[0])
+    return pc.struct_field(column, list(leaf.path[1:])) if len(leaf.path) > 1 else column
 
 
 def statistics_from_footer(

@@ -23,7 +23,7 @@ from delta_core.scan.row_selection import RowPositions, runs_of_row_groups, sele
 from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, FileColumn
-from delta_core.schema.conversion import convert_array, floor_to_microseconds
+from delta_core.schema.conversion import convert_array, floor_to_microseconds, without_views
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
@@ -198,7 +198,7 @@ class FileReader:
             rows, where = slice_of(kept, start, num_rows), start
             start += num_rows
             if rows is not None:
-                arrays = {name: array.filter(rows) for name, array in arrays.items()}
+                arrays = {name: without_views(array).filter(rows) for name, array in arrays.items()}
             extra: dict[str, pa.Array] = {}
             if tracking is not None:
                 at = positions.slice(where, num_rows)
