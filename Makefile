@@ -53,7 +53,7 @@ coverage-read: $(READY) ## Branch coverage of what reads tables, by package; fai
 	@$(PY) -m tests.support.path_coverage read $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: coverage-write
-coverage-write: $(READY) ## Branch coverage of what writes tables, by package; fails below 95 %
+coverage-write: $(READY) ## Branch coverage of what writes tables, and its errors; fails below 95 %
 	@$(PY) -m tests.support.path_coverage write $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import ObjectNotFoundError
-from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
+from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
+from delta_core.log.checkpoint_reader import CheckpointReader
 from delta_core.log.listing import CheckpointFiles, list_log
 from delta_core.replay.checkpoint_chunk import deletion_vectors
 from delta_core.replay.state import (

@@ -20,7 +20,7 @@ from delta_core.checkpoint.parsed_columns import ParsedColumns
 from delta_core.snapshot.snapshot import Snapshot
 
 # Readers work a row group at a time: large enough for little overhead, small enough for little memory.
-ROW_GROUP_ROWS = 131_072
+ROW_GROUP_ROWS = 65_536
 
 # So many files are parsed together, and so many times that are in memory.
 _PIECE_ROWS = 32_768
@@ -110,10 +110,11 @@ def unexpired_transactions(snapshot: Snapshot) -> list[SetTransaction]:
 def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator[pa.RecordBatch]:
     """Batches with what is parsed, in their order. Parsing keeps one core busy; several batches, several."""
     waiting: deque[Future[pa.RecordBatch]] = deque()
-    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "deltaward-parsing") as pool:
+    threads = min(_MAX_THREADS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(threads, "deltaward-parsing") as pool:
         for batch in files:
             waiting.append(pool.submit(columns.added_to, batch))
-            if len(waiting) > _MAX_THREADS:
+            if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

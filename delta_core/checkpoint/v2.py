@@ -39,7 +39,7 @@ from delta_core.table_features.surface import Surface
 FEATURE = "v2Checkpoint"
 
 SIDECAR_ACTIONS = 262_144
-"""So many files go into a sidecar: two row groups, and forty sidecars for ten million files."""
+"""So many files go into a sidecar: four row groups, and forty sidecars for ten million files."""
 
 # Old readers find only checkpoints with classic names, and learn from them that they cannot read the table.
 _CLASSIC_NAME_EVERY = 10

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, LIVE_FILE_SCHEMA
 from delta_core.errors import CorruptLogError
-from delta_core.log.checkpoint_reader import CheckpointPart, damaged_checkpoint
+from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
 from delta_core.replay.column_types import MalformedColumn, as_type
 from delta_core.replay.file_chunk import PARTITION, FileChunk, Memo
 from delta_core.replay.map_texts import (
@@ -83,7 +83,7 @@ def stream_column(
         members = list(run)
         if group is None or group.has("stats_parsed") or not group.has(name):
             for chunk in members:
-                values = chunk.passing(name) if isinstance(chunk, CheckpointChunk) else chunk.column(name)
+                values = chunk.passing(name)
                 for start in range(0, len(values), rows):
                     yield chunk, values.slice(start, rows)
             continue
@@ -220,6 +220,8 @@ class CheckpointChunk:
 
     def passing(self, name: str) -> pa.Array:
         """As `column`, but not kept by what has not asked for it before."""
+        if name == "partition_values" and self._partitions is not None:
+            return self._partitions.to_map()
         with self._lock:
             found = self._columns.get(name)
             return self._decode(name) if found is None else found

@@ -35,6 +35,10 @@ class FileChunk(Protocol):
         """One column. A map column may have dictionary-encoded keys and items."""
         ...
 
+    def passing(self, name: str) -> pa.Array:
+        """As `column`, but what has to be decoded for it is not kept."""
+        ...
+
     def partition(self, name: str) -> CodedTexts:
         """The serialised values of one partition column, by physical name."""
         ...
@@ -85,6 +89,10 @@ class MemoryChunk:
         return int(self.batch.num_rows)
 
     def column(self, name: str) -> pa.Array:
+        """One column."""
+        return self.batch.column(name)
+
+    def passing(self, name: str) -> pa.Array:
         """One column."""
         return self.batch.column(name)
 

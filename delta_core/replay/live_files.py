@@ -108,7 +108,9 @@ class LiveFiles:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def passing(self, *, rows: int) -> Iterator[pa.RecordBatch]:
-        """As `batches`, for who looks at each file once: statistics are decoded piece by piece and not kept.
+        """As `batches`, for who looks at each file once: what is decoded for it is not kept.
+
+        Statistics are decoded piece by piece, other columns for a row group.
 
         Args:
             rows: how long a batch may be.
@@ -119,7 +121,7 @@ class LiveFiles:
         others = [item.name for item in LIVE_FILE_SCHEMA if item.name != "stats"]
         pieces = stream_column(self.chunks, "stats", rows=rows)
         for slot in self._slots:
-            columns = {name: slot.chunk.column(name) for name in others}
+            columns = {name: slot.chunk.passing(name) for name in others}
             start = 0
             while start < slot.chunk.num_rows:
                 _, texts = next(pieces)

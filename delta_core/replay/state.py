@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TOMBSTONE_SCHEMA
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
-from delta_core.log.checkpoint_reader import CheckpointPart, CheckpointReader, damaged_checkpoint
+from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
+from delta_core.log.checkpoint_reader import CheckpointReader
 from delta_core.replay.checkpoint_chunk import checkpoint_chunks, deletion_vectors
 from delta_core.replay.column_types import as_type
 from delta_core.replay.distinct_files import distinct_files

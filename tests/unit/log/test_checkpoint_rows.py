@@ -13,8 +13,8 @@ import pytest
 from delta_core.actions import DomainMetadata, SetTransaction
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import CorruptLogError
-from delta_core.log import checkpoint_reader
-from delta_core.log.checkpoint_reader import BATCH_ROWS, CheckpointPart
+from delta_core.log import checkpoint_part
+from delta_core.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
@@ -65,7 +65,7 @@ def test_batches_that_arrow_ends_early_are_read_again(
             yield whole.slice(start, length)
             start += length
 
-    monkeypatch.setattr(checkpoint_reader, "BATCH_ROWS", 2)
+    monkeypatch.setattr(checkpoint_part, "BATCH_ROWS", 2)
     monkeypatch.setattr(CheckpointPart, "stream", stream)
     found = part.read(group, "add", ["path", "size"])
     lengths = [len(rows) for rows in found]
@@ -135,8 +135,8 @@ def test_pages_are_looked_at_before_they_are_decoded(
 ) -> None:
     """Once for each leaf that is read; not where each look would be a request."""
     seen: list[Any] = []
-    monkeypatch.setattr(checkpoint_reader, "_WHOLE_BYTES", most_bytes)
-    monkeypatch.setattr(checkpoint_reader, "check_pages", lambda source, column: seen.append(column))
+    monkeypatch.setattr(checkpoint_part, "_WHOLE_BYTES", most_bytes)
+    monkeypatch.setattr(checkpoint_part, "check_pages", lambda source, column: seen.append(column))
     store = kind(log.root)
     part = CheckpointPart(store, store.head(f"_delta_log/{NAME}"), hold=hold)
     group = part.row_groups_with("add")[-1]

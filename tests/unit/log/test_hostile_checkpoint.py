@@ -14,7 +14,7 @@ import pytest
 from delta_core.actions import SetTransaction
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import CorruptLogError, DeltaWarning
-from delta_core.log.checkpoint_reader import CheckpointPart
+from delta_core.log.checkpoint_part import CheckpointPart
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, remove
 from tests.unit.storage.test_parquet_footer import column, parsed, with_footer

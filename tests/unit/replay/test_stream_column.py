@@ -13,7 +13,7 @@ import pytest
 from delta_core.actions.checkpoint_schema import CHECKPOINT_SCHEMA
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import CorruptLogError
-from delta_core.log.checkpoint_reader import CheckpointPart
+from delta_core.log.checkpoint_part import CheckpointPart
 from delta_core.replay.checkpoint_chunk import CheckpointChunk, stream_column
 from delta_core.replay.file_chunk import FileChunk
 from delta_core.replay.live_files import LiveFiles
@@ -57,7 +57,7 @@ def joined(pieces: Iterator[tuple[FileChunk, pa.Array]], rows: int) -> list[str 
 def test_every_row_once(
     log: LogBuilder, monkeypatch: pytest.MonkeyPatch, rows: int, group_rows: int, run_rows: int
 ) -> None:
-    monkeypatch.setattr("delta_core.log.checkpoint_reader.BATCH_ROWS", run_rows)
+    monkeypatch.setattr("delta_core.log.checkpoint_part.BATCH_ROWS", run_rows)
     files = shuffled(log, seed=rows + group_rows, group_rows=group_rows)
     pieces = joined(stream_column(files.chunks, "stats", rows=rows), rows)
     assert pieces == [text for chunk in files.chunks for text in chunk.column("stats").to_pylist()]
@@ -83,7 +83,7 @@ def test_chunks_in_any_order(log: LogBuilder) -> None:
 
 
 def test_some_of_the_chunks(log: LogBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.log.checkpoint_reader.BATCH_ROWS", 3)
+    monkeypatch.setattr("delta_core.log.checkpoint_part.BATCH_ROWS", 3)
     chunks = shuffled(log, seed=1, group_rows=20).chunks[1::2]
     found: dict[int, list[str | None]] = {}
     for chunk, values in stream_column(chunks, "stats", rows=2):

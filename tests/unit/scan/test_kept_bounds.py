@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
-from delta_core.log import checkpoint_reader
+from delta_core.log import checkpoint_part
 from delta_core.scan import kept_statistics
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -132,7 +132,7 @@ def test_what_is_kept_of_a_checkpoint_that_was_replaced_is_not_the_new_ones(
     log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     if not whole:
-        monkeypatch.setattr(checkpoint_reader, "_WHOLE_BYTES", 0)
+        monkeypatch.setattr(checkpoint_part, "_WHOLE_BYTES", 0)
     first = Snapshot.load(cached(log, tmp_path / "cache"))
     assert first.files.num_files == 20
     replaced(log, tmp_path)
@@ -148,7 +148,7 @@ def test_what_is_kept_of_a_new_checkpoint_is_not_that_of_the_one_it_replaced(
     log: LogBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     if not whole:
-        monkeypatch.setattr(checkpoint_reader, "_WHOLE_BYTES", 0)
+        monkeypatch.setattr(checkpoint_part, "_WHOLE_BYTES", 0)
     first = Snapshot.load(cached(log, tmp_path / "cache"))
     assert first.files.num_files == 20
     replaced(log, tmp_path)
