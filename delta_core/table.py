@@ -16,9 +16,9 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.definition.create import create_table
 from delta_core.dml.row_changes import RowChanges
-from delta_core.dml.table_alterer import TableAlterer
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
+from delta_core.maintenance.feature_alterer import FeatureAlterer
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
 from delta_core.maintenance.table_optimizer import TableOptimizer
@@ -389,9 +389,9 @@ class DeltaTable(RowChanges):
         return TableOptimizer(self)
 
     @property
-    def alter(self) -> TableAlterer:
+    def alter(self) -> FeatureAlterer:
         """Changing the definition: `table.alter.add_columns(...)`."""
-        return TableAlterer(self, number_rows=self.optimize.number_rows)
+        return FeatureAlterer(self, number_rows=self.optimize.number_rows)
 
     def restore(
         self,

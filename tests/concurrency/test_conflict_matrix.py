@@ -27,6 +27,17 @@ ELSEWHERE = {
     "REORG": "it needs deletion vectors; it commits as a compaction does; test_preserving.py races",
     "ROW TRACKING BACKFILL": "rows of the matrix's table have no ids; test_backfill.py races",
     "REMOVE DOMAIN METADATA": "the matrix's table has no domain; test_definition_features.py races on one",
+    **dict.fromkeys(
+        (
+            "DROP FEATURE",
+            "Deletion Vector Tombstones",
+            "ROW TRACKING UNBACKFILL",
+            "CHANGE COLUMNS",
+            "REMOVE COLUMN MAPPING",
+            "Empty Commit",
+        ),
+        "steps of a feature's drop, which goes on from any winner; test_feature_drop_*.py race at each",
+    ),
 }
 """Names that the package commits and that make no row of the matrix, with the reason."""
 

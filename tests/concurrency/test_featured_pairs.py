@@ -16,6 +16,7 @@ from delta_core.errors import ConcurrentModificationError, DeltaError
 from tests.concurrency.matrix.featured import (
     BY_VECTORS,
     OPERATIONS,
+    UPDATE,
     State,
     faults,
     make,
@@ -29,6 +30,8 @@ LEVELS = ("Serializable", "WriteSerializable")
 _DEFINITIONS = {"rename a column", "drop a column", "add a column", "vectors off"}
 _MOVES_A = {"replace in A", "compaction of a"}
 _DOMAIN = {"set the domain", "remove the domain"}
+_APART = {"delete elsewhere in A", "delete in C"}
+"""What takes rows that the update does not, of the same file or of another."""
 
 
 def must_pass(loser: str, winner: str) -> bool:
@@ -36,6 +39,8 @@ def must_pass(loser: str, winner: str) -> bool:
     if winner == "delete all of A":
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
     if loser in BY_VECTORS and winner in BY_VECTORS | _DOMAIN:
+        return True
+    if UPDATE in (loser, winner) and {loser, winner} & _APART:
         return True
     if loser == "append":
         return winner not in _DEFINITIONS | {"restore"}
@@ -46,7 +51,7 @@ def must_conflict(loser: str, winner: str) -> bool:
     """Whether one of the two has to give way."""
     if winner in _DEFINITIONS:
         return True
-    in_a = {name for name in BY_VECTORS if "A" in name}
+    in_a = {UPDATE, *(name for name in BY_VECTORS if "A" in name)}
     moved = loser in in_a and winner in _MOVES_A
     return moved or (loser in _MOVES_A and winner in in_a) or (loser in _DOMAIN and winner in _DOMAIN)
 
@@ -55,7 +60,7 @@ PAIRS = [
     (loser, winner)
     for loser in OPERATIONS
     for winner in OPERATIONS
-    if {loser, winner} & (BY_VECTORS | {"purge of B", "restore"}) or {loser, winner} <= _DOMAIN
+    if {loser, winner} & (BY_VECTORS | {"purge of B", "restore", UPDATE}) or {loser, winner} <= _DOMAIN
 ]
 """The other pairs are as on a table without features."""
 

@@ -6,12 +6,13 @@ Those that only many histories or pairs of operations show are in `tests/simulat
 
 from __future__ import annotations
 
-from tests.mutants import of_cleanup, of_commit, of_leases, of_replay, of_stores
+from tests.mutants import of_cleanup, of_commit, of_feature_drop, of_leases, of_replay, of_stores
 
 GROUPS = {
     "commit": of_commit.MUTANTS,
     "replay": of_replay.MUTANTS,
     "cleanup": of_cleanup.MUTANTS,
+    "feature drop": of_feature_drop.MUTANTS,
     "leases": of_leases.MUTANTS,
     "stores": of_stores.MUTANTS,
 }

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     CLEANUP = "cleanup"
     READ = "read"
     TAKE_ROWS = "delete by vectors"
+    MOVE_ROWS = "update by vectors"
     NUMBERED_APPEND = "append with generated numbers"
 
 
@@ -128,8 +129,8 @@ class Attempt:
         files_referenced: as in `Rejected`.
         seen: the version and live paths of the snapshot that came with the result.
         detail: the rule, or the error.
-        taken: which rows a deletion by vectors takes from each file: those whose position has this rest, the
-            second, when it is divided by the first.
+        taken: which rows a deletion or an update by vectors takes from each file: those whose position has
+            this rest, the second, when it is divided by the first.
     """
 
     worker: int

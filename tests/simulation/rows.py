@@ -1,4 +1,8 @@
-"""Histories in which rows go by deletion vectors, often from one file at once, and numbers are generated."""
+"""Histories in which rows go by deletion vectors, often from one file at once, and numbers are generated.
+
+An update's rows go by a vector, and come with their ids in a new file. Data files are names here, so a tag
+says what the column of ids would hold.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from tests.simulation.programs import Program, partition_is
 FEATURES = STAMPED | {"deletionVectors", "identityColumns"}
 ROWS_PER_FILE = 8
 NUMBERS_TAG = "numbers"
+IDS_TAG = "row ids"
 HIGH_WATER_MARK = "delta.identity.highWaterMark"
 
 _IDENTITY = {
@@ -44,10 +49,16 @@ def rowed(plan: Plan) -> Plan:
             return replace(job, kind=random.choice((Kind.NUMBERED_APPEND, Kind.TAKE_ROWS)))
         return job
 
+    moving = Random(f"moved rows:{plan.seed}")
+
+    def moved(job: Job) -> Job:
+        takes = job.kind is Kind.TAKE_ROWS and moving.random() < 0.4
+        return replace(job, kind=Kind.MOVE_ROWS) if takes else job
+
     switches = {"delta.enableInCommitTimestamps": "true", "delta.enableDeletionVectors": "true"}
     return replace(
         plan,
-        jobs=tuple(tuple(changed(job) for job in jobs) for jobs in plan.jobs),
+        jobs=tuple(tuple(moved(changed(job)) for job in jobs) for jobs in plan.jobs),
         configuration={**plan.configuration, **switches},
         features=FEATURES,
         schema_string=json.dumps(schema),
@@ -59,14 +70,14 @@ class RowProgram(Program):
     """One worker's jobs on such a table."""
 
     def _do(self, job: Job) -> CommitResult | None:
-        if job.kind is Kind.TAKE_ROWS:
+        if job.kind in (Kind.TAKE_ROWS, Kind.MOVE_ROWS):
             return self._take_rows(job)
         if job.kind is Kind.NUMBERED_APPEND:
             return self._append_numbered(job)
         return super()._do(job)
 
     def _take_rows(self, job: Job) -> CommitResult | None:
-        """Some rows of each file that the job looks at, as DELETE takes them."""
+        """Some rows of each file that the job looks at, as DELETE takes them and UPDATE writes them again."""
         resolver = VectorResolver(self._store, clock=self._clock)
         snapshot, transaction = self._begin(job, aged=job.aged, resolver=resolver)
         by = self._random.choice((2, 3, 5))
@@ -75,6 +86,7 @@ class RowProgram(Program):
         now_ms = self._clock.now_ms()
         actions: list[RemoveFile | AddFile] = []
         read: list[str] = []
+        ids: dict[str, list[int]] = {}
         for file in add_actions(snapshot.files.to_table(), data_change=True):
             if job.partition not in (None, file.partition_values["p"]):
                 continue
@@ -86,6 +98,8 @@ class RowProgram(Program):
             union = unite(known, list(range(rest, rows, by)), num_records=rows)  # type: ignore[arg-type]
             if union.is_unchanged:
                 continue
+            mine = _row_ids(file, rows)
+            ids.setdefault(str(file.partition_values["p"]), []).extend(mine[at] for at in union.newly_deleted)
             if union.deletes_all:
                 actions.append(removed(file, deletion_timestamp_ms=now_ms))
                 continue
@@ -93,12 +107,20 @@ class RowProgram(Program):
             actions += [action for action in (update.remove, update.add) if action is not None]
         if not actions:
             return None
+        if job.kind is Kind.MOVE_ROWS:
+            actions += [self._moved_file(job, partition, moved) for partition, moved in ids.items()]
         transaction.read_predicate(partition_is(job.partition)).read_files(read).add(*actions)
         result = transaction.commit()
         resolver.discard(result, OwnedFiles(store=self._store))
         if isinstance(result, Committed) and not result.already_applied:
             self.record.joined += resolver.has_settled
         return result
+
+    def _moved_file(self, job: Job, partition: str, ids: list[int]) -> AddFile:
+        """A file of rows that keep the ids that they have."""
+        file = super()._new_file(job, partition=partition)
+        tags = {IDS_TAG: " ".join(map(str, ids))}
+        return replace(file, stats=json.dumps({"numRecords": len(ids)}), tags=tags)
 
     def _append_numbered(self, job: Job) -> CommitResult:
         """A file whose rows get the next numbers, which its metadata gives out."""
@@ -115,3 +137,11 @@ class RowProgram(Program):
     def _new_file(self, job: Job, *, partition: str | None = None, data_change: bool = True) -> AddFile:
         file = super()._new_file(job, partition=partition, data_change=data_change)
         return replace(file, stats=json.dumps({"numRecords": ROWS_PER_FILE}))
+
+
+def _row_ids(file: AddFile, rows: int) -> list[int]:
+    """The ids of a file's rows, by position."""
+    if tag := (file.tags or {}).get(IDS_TAG):
+        return [int(row_id) for row_id in tag.split()]
+    assert file.base_row_id is not None
+    return list(range(file.base_row_id, file.base_row_id + rows))

@@ -1,5 +1,7 @@
 """What was promised of rows: those that are gone stay gone, no other goes, and each keeps its id.
 
+An update takes no id away and brings none, whatever came before it, and no id is ever live twice.
+
 From the log's raw bytes, as `judge`; vectors are decoded by `pyroaring`.
 """
 
@@ -12,7 +14,7 @@ from typing import Any
 
 from tests.simulation.history import Attempt, Kind, Plan, Record
 from tests.simulation.judge import Model, is_blind_append
-from tests.simulation.rows import HIGH_WATER_MARK, NUMBERS_TAG
+from tests.simulation.rows import HIGH_WATER_MARK, IDS_TAG, NUMBERS_TAG
 from tests.support.deletion_vectors import inline_rows
 
 
@@ -24,6 +26,7 @@ class LiveFile:
         gone: positions of its deleted rows.
         since: the version that brought it.
         ids: `baseRowId` and `defaultRowCommitVersion`.
+        kept: the ids that its rows had before they came into it, by position; empty where they are new.
     """
 
     partition: str
@@ -31,14 +34,23 @@ class LiveFile:
     gone: frozenset[int]
     since: int
     ids: tuple[int, int]
+    kept: tuple[int, ...] = ()
 
     @property
     def left(self) -> frozenset[int]:
         """Positions of its live rows."""
         return frozenset(range(self.rows)) - self.gone
 
+    @property
+    def live_ids(self) -> list[int]:
+        """The ids of its live rows."""
+        return [self.kept[at] if self.kept else self.ids[0] + at for at in self.left]
+
 
 State = dict[str, LiveFile]
+
+TAKING = frozenset({Kind.TAKE_ROWS, Kind.MOVE_ROWS})
+"""What takes rows by vectors."""
 
 
 def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
@@ -64,9 +76,10 @@ def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
             state[add["path"]] = found
         states.append(state)
     yield from _numbers(model)
+    yield from _ids(model, states)
     serializable = plan.configuration.get("delta.isolationLevel") == "Serializable"
     for attempt in record.attempts:
-        if attempt.outcome == "committed" and attempt.job.kind is Kind.TAKE_ROWS:
+        if attempt.outcome == "committed" and attempt.job.kind in TAKING:
             yield from _taken(attempt, model, states, serializable=serializable)
 
 
@@ -77,7 +90,23 @@ def _live(add: dict[str, Any], version: int) -> LiveFile:
         gone=inline_rows(add.get("deletionVector")),
         since=version,
         ids=(add.get("baseRowId", -1), add.get("defaultRowCommitVersion", -1)),
+        kept=tuple(int(row_id) for row_id in (add.get("tags") or {}).get(IDS_TAG, "").split()),
     )
+
+
+def _ids(model: Model, states: list[State]) -> Iterator[str]:
+    """No id is live twice, and an update changes none of them."""
+    last: frozenset[int] = frozenset()
+    for version, state in enumerate(states):
+        live = [row_id for file in state.values() for row_id in file.live_ids]
+        found = frozenset(live)
+        if len(found) < len(live):
+            yield f"version {version} has the rows {sorted({i for i in live if live.count(i) > 1})} twice"
+        info = next((a["commitInfo"] for a in model.commits[version] if "commitInfo" in a), {})
+        if info.get("operation") == Kind.MOVE_ROWS and found != last:
+            lost, came = sorted(last - found), sorted(found - last)
+            yield f"version {version} updates rows and loses {lost} and brings {came}"
+        last = found
 
 
 def _changed(version: int, add: dict[str, Any], old: LiveFile, new: LiveFile) -> Iterator[str]:

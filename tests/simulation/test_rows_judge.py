@@ -49,6 +49,21 @@ def settles_whatever_the_winner_did() -> AbstractContextManager[Any]:
     return mock.patch.object(VectorResolver, "resolve", resolve)
 
 
+def leaves_it_to_the_winner() -> AbstractContextManager[Any]:
+    """Where a winner took rows of a file, nothing is taken from it any more."""
+    return mock.patch.object(vector_resolver._Joined, "is_done", property(lambda self: True))
+
+
+def moves_rows_that_are_gone() -> AbstractContextManager[Any]:
+    """An update does not notice that a winner has taken rows which it brings again."""
+
+    def join(*args: Any) -> Any:
+        return replace(original(*args), twice=0)
+
+    original = vector_resolver._join
+    return mock.patch.object(vector_resolver, "_join", join)
+
+
 def numbers_files_anew() -> AbstractContextManager[Any]:
     original = RowIds._numbered
 
@@ -72,6 +87,8 @@ def lets_metadata_pass() -> AbstractContextManager[Any]:
     [
         (forgets_the_winners_rows, "brings back the rows"),
         (forgets_its_own_rows, "left the rows"),
+        (leaves_it_to_the_winner, "twice"),
+        (moves_rows_that_are_gone, "updates rows and loses"),
         (settles_whatever_the_winner_did, "is not live"),
         (numbers_files_anew, "the ids"),
         (lets_metadata_pass, "gives the numbers"),

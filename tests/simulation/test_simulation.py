@@ -58,7 +58,7 @@ def test_times_go_up_and_row_ids_are_unique_whatever_happens() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
-    """Deletions by vectors meet on one file, and numbers are generated, while everything else goes on."""
+    """Deletions and updates by vectors meet on one file, and numbers are generated, with everything else."""
     collect_garbage_rarely()
     broken: list[Verdict] = []
     outcomes: Counter[str] = Counter()

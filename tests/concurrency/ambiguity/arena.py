@@ -18,7 +18,7 @@ from tests.concurrency.ambiguity.clients import (
     OURS,
     PEER_READS,
     Client,
-    make_table,
+    make_start,
     read_by_peer,
 )
 from tests.concurrency.ambiguity.judge import Evidence, Outcome, Verdict, judge
@@ -64,7 +64,7 @@ class Arena:
         """One cell."""
         table = f"table-{uuid.uuid4()}"
         uri = f"{self.place.base}/{table}"
-        make_table(uri, self.place.options)
+        make_start(cell.operation, uri, self.place.options)
         before = raw_table(self.place, uri)
         options = client.options(self.place, self.endpoints.get(cell.step, {}), short=cell.hangs)
         if self.plan is None:
@@ -78,13 +78,14 @@ class Arena:
         if not met:
             return Verdict(outcome=Outcome.DAMAGED, detail=f"no request met the fault; {answer.error}")
         after = raw_table(self.place, uri)
+        peer_reads = self.place.name in PEER_READS and after.commits
         evidence = Evidence(
             said=answer.said,
             error=answer.error,
             before=before,
             after=after,
             txn_id=answer.txn_id,
-            read_by_peer=read_by_peer(self.place, uri) if self.place.name in PEER_READS else None,
+            read_by_peer=read_by_peer(self.place, uri) if peer_reads else None,
         )
         return judge(evidence, client.expected(cell.operation))
 

@@ -20,6 +20,17 @@ class Operation(StrEnum):
     RESTORE = "restore"
     OPTIMIZE = "optimize"
     ALTER = "alter"
+    DELETE = "delete by vectors"
+    UPDATE = "update by vectors"
+    CLONE = "clone"
+    CONVERT = "convert"
+
+
+BEGINNING = frozenset({Operation.CLONE, Operation.CONVERT})
+"""What begins a table: there is none before."""
+
+BY_VECTORS = frozenset({Operation.DELETE, Operation.UPDATE})
+"""What names deleted rows by vectors; the tables of these cells ask for them."""
 
 
 class Step(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,11 +12,14 @@ from typing import Protocol
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, clone_table, convert_to_deltalake, write_deltalake
 from delta_core.errors import CommitStateUnknownError
 from delta_core.schema.types import STRING, StructField
-from tests.concurrency.ambiguity.cells import Operation
+from delta_core.storage.open import open_store
+from delta_core.transaction.commit_result import Committed
+from tests.concurrency.ambiguity.cells import BEGINNING, BY_VECTORS, Operation
 from tests.concurrency.ambiguity.judge import EXPECTED, ROWS_BEFORE, Expected, Said
 from tests.support.emulators.places import Place
 
@@ -85,8 +89,16 @@ class Ours:
                 predicate="id >= 4" if replacing else None,
                 storage_options=options,
             )
-            return committed.txn_id if committed is not None else None
+            return _txn_id(committed)
+        if operation is Operation.CLONE:
+            return _txn_id(clone_table(source_of(uri), uri, storage_options=options).committed)
+        if operation is Operation.CONVERT:
+            return _txn_id(convert_to_deltalake(uri, storage_options=options))
         table = DeltaTable(uri, storage_options=options)
+        if operation is Operation.DELETE:
+            return _txn_id(table.delete("id = 3").committed)
+        if operation is Operation.UPDATE:
+            return _txn_id(table.update({"id": "id + 10"}, "id IN (2, 3)").committed)
         if operation is Operation.RESTORE:
             table.restore(0)
         elif operation is Operation.OPTIMIZE:
@@ -166,19 +178,43 @@ def _restore_in_a_process(uri: str, options: dict[str, str]) -> None:
 OURS: Client = Ours()
 PEER: Client = Peer()
 
+PEER_OPERATIONS = frozenset(Operation) - BEGINNING - BY_VECTORS
+"""What the `deltalake` package does, too."""
+
 PEER_READS = ("local", "s3", "azure")
 """Where the `deltalake` package reads what was written; it writes there, too."""
 
 
-def make_table(uri: str, options: Mapping[str, str]) -> None:
-    """Two versions of two rows each."""
-    half = len(ROWS_BEFORE) // 2
-    write_deltalake(uri, rows(*ROWS_BEFORE[:half]), storage_options=options)
-    write_deltalake(uri, rows(*ROWS_BEFORE[half:]), mode="append", storage_options=options)
+def make_start(operation: Operation, uri: str, options: Mapping[str, str]) -> None:
+    """Two versions of two rows each; or what a table is to be made of, a source or files."""
+    halves = ROWS_BEFORE[:2], ROWS_BEFORE[2:]
+    if operation is Operation.CONVERT:
+        store = open_store(uri, storage_options=options)
+        for number, half in enumerate(halves):
+            sink = io.BytesIO()
+            pq.write_table(rows(*half), sink)
+            store.put_if_absent(f"part-{number}.parquet", sink.getvalue())
+        return
+    table = source_of(uri) if operation is Operation.CLONE else uri
+    by_vectors = {"delta.enableDeletionVectors": "true"} if operation in BY_VECTORS else None
+    write_deltalake(table, rows(*halves[0]), storage_options=options, configuration=by_vectors)
+    write_deltalake(table, rows(*halves[1]), mode="append", storage_options=options)
+
+
+def source_of(uri: str) -> str:
+    """What a table is a clone of; its name is not part of the other's, nor the other way round."""
+    base, _, name = uri.rpartition("/")
+    return f"{base}/source-{name.rpartition('table-')[2]}"
+
+
+def _txn_id(committed: Committed | None) -> str | None:
+    return None if committed is None else committed.txn_id
 
 
 def read_by_peer(place: Place, uri: str) -> list[int]:
     """The live rows, without the proxy."""
     options = PEER.options(place, {}, short=False)
     table = deltalake.DeltaTable(uri, storage_options=options)
-    return sorted(table.to_pyarrow_table(columns=["id"])["id"].to_pylist())
+    # Its Arrow data sets know no deletion vectors; its queries do.
+    found = deltalake.QueryBuilder().register("t", table).execute("SELECT id FROM t")
+    return sorted(pa.table(found.read_all())["id"].to_pylist())

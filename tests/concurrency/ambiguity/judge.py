@@ -9,6 +9,8 @@ from enum import StrEnum
 from tests.concurrency.ambiguity.cells import Operation
 from tests.concurrency.ambiguity.raw_tables import RawTable
 
+ROWS_BEFORE = (1, 2, 3, 4)
+
 
 class Said(StrEnum):
     """What a call came to, as its caller knows it."""
@@ -42,15 +44,21 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What an operation should give: the live rows, and whether data files are written."""
+    """What an operation should give: the live rows, and whether data files are written.
+
+    Attributes:
+        ids: the rows afterwards.
+        before: the rows as long as it has not happened.
+        files: how many there are.
+        column: one that is new.
+    """
 
     ids: Sequence[int]
+    before: Sequence[int] = ROWS_BEFORE
     writes_files: bool = True
     files: int | None = None
     column: str | None = None
 
-
-ROWS_BEFORE = (1, 2, 3, 4)
 
 EXPECTED = {
     Operation.APPEND: Expected(ids=(1, 2, 3, 4, 5)),
@@ -59,6 +67,11 @@ EXPECTED = {
     Operation.RESTORE: Expected(ids=(1, 2), writes_files=False),
     Operation.OPTIMIZE: Expected(ids=ROWS_BEFORE, files=1),
     Operation.ALTER: Expected(ids=ROWS_BEFORE, writes_files=False, column="note"),
+    Operation.DELETE: Expected(ids=(1, 2, 4), files=2),
+    # The old row goes by a vector, the new one comes in a file; the values of two rows of two files change.
+    Operation.UPDATE: Expected(ids=(1, 4, 12, 13)),
+    Operation.CLONE: Expected(ids=ROWS_BEFORE, before=(), files=2),
+    Operation.CONVERT: Expected(ids=ROWS_BEFORE, before=(), writes_files=False, files=2),
 }
 
 
@@ -110,7 +123,7 @@ def judge(evidence: Evidence, expected: Expected) -> Verdict:
         return Verdict(outcome=outcome, detail=evidence.error)
     if evidence.said is Said.DONE and not landed:
         return Verdict(outcome=Outcome.LOST)
-    wrong = _wrong_state(evidence, expected if landed else Expected(ids=ROWS_BEFORE))
+    wrong = _wrong_state(evidence, expected if landed else Expected(ids=expected.before))
     if wrong:
         return Verdict(outcome=Outcome.DAMAGED, detail=wrong)
     if evidence.said is Said.UNKNOWN:
@@ -125,7 +138,7 @@ def judge(evidence: Evidence, expected: Expected) -> Verdict:
 def _wrong_state(evidence: Evidence, expected: Expected) -> str:
     """What the newest version has that it should not have; empty when all is well."""
     after, wanted = evidence.after, sorted(expected.ids)
-    missing = sorted(set(after.live_paths()) - after.names)
+    missing = sorted(after.live_names() - after.names)
     if missing:
         return f"live files are missing: {missing}"
     found = after.ids()

@@ -14,6 +14,7 @@ import obstore
 import pyarrow.parquet as pq
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from tests.support.deletion_vectors import vector_name, vector_rows
 from tests.support.emulators.minidfs import HdfsServer
 from tests.support.emulators.places import BUCKET, Place
 
@@ -27,7 +28,7 @@ class RawTable:
 
     Attributes:
         commits: each version's bytes.
-        names: of all data files that there are.
+        names: of all data files and files of deletion vectors that there are.
         read: a file's bytes.
     """
 
@@ -49,7 +50,15 @@ class RawTable:
 
     def live_paths(self) -> list[str]:
         """The data files of the newest version; one that is added twice stands here once."""
-        live: dict[str, None] = {}
+        return list(self._live())
+
+    def live_names(self) -> set[str]:
+        """The objects that the newest version needs: data files, and their deletion vectors'."""
+        vectors = {vector_name(vector) for vector in self._live().values()}
+        return set(self._live()) | {name for name in vectors if name is not None}
+
+    def _live(self) -> dict[str, dict[str, Any] | None]:
+        live: dict[str, dict[str, Any] | None] = {}
         for version in sorted(self.commits):
             actions = self.actions(version)
             for action in actions:
@@ -57,10 +66,8 @@ class RawTable:
                     live.pop(action["remove"]["path"], None)
             for action in actions:
                 if "add" in action:
-                    if action["add"].get("deletionVector") is not None:
-                        raise AssertionError("this reader knows no deletion vectors")
-                    live[action["add"]["path"]] = None
-        return list(live)
+                    live[action["add"]["path"]] = action["add"].get("deletionVector")
+        return live
 
     def added_paths(self) -> list[str]:
         """Every path that a commit adds, as often as one does."""
@@ -74,8 +81,10 @@ class RawTable:
     def ids(self) -> list[int]:
         """The live rows."""
         found: list[int] = []
-        for path in self.live_paths():
-            found += pq.ParquetFile(io.BytesIO(self.read(path))).read(columns=["id"])["id"].to_pylist()
+        for path, vector in self._live().items():
+            ids = pq.ParquetFile(io.BytesIO(self.read(path))).read(columns=["id"])["id"].to_pylist()
+            deleted = vector_rows(vector, self.read)
+            found += [value for position, value in enumerate(ids) if position not in deleted]
         return sorted(found)
 
     def columns(self) -> list[str]:
@@ -93,7 +102,7 @@ def raw_table(place: Place, uri: str) -> RawTable:
     """A table as it is now."""
     names, read = _reader(place, uri.rpartition("/")[2])
     commits = {int(match[1]): read(name) for name in names if (match := _COMMIT.fullmatch(name))}
-    data = frozenset(name for name in names if name.endswith(".parquet") and "/" not in name)
+    data = frozenset(name for name in names if name.endswith((".parquet", ".bin")) and "/" not in name)
     return RawTable(commits=commits, names=data, read=read)
 
 
@@ -116,6 +125,8 @@ def _reader(place: Place, table: str) -> tuple[list[str], Callable[[str], bytes]
 
 def _hdfs_names(server: HdfsServer, folder: str, prefix: str) -> list[str]:
     document = server.call("GET", folder, op="LISTSTATUS").document
+    if "FileStatuses" not in document:  # there is no such folder
+        return []
     entries = document["FileStatuses"]["FileStatus"]
     return [prefix + entry["pathSuffix"] for entry in entries if entry["type"] == "FILE"]
 

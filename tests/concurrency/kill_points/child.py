@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.concurrency.kill_points.every import EVERY
 from tests.concurrency.kill_points.operation import Run
-from tests.concurrency.kill_points.operations import OPERATIONS
 from tests.concurrency.kill_points.places import (
     BUCKET,
     Place,
@@ -25,12 +25,9 @@ from tests.concurrency.kill_points.places import (
     table_uri,
 )
 from tests.concurrency.kill_points.power import Journal
-from tests.concurrency.kill_points.recovery import LEFT_BEHIND
 from tests.concurrency.kill_points.steps import RETURNED, Moment, Steps
 from tests.concurrency.kill_points.system_calls import step_through_system_calls
 from tests.concurrency.kill_points.variants import VARIANTS
-
-_OPERATIONS = {**OPERATIONS, LEFT_BEHIND.name: LEFT_BEHIND}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +101,7 @@ def _run(request: Request) -> Steps:
         root = request.folder / BUCKET
         synced = Journal(root, request.journal).synced if request.journal else None
         step_through_system_calls(root, steps, synced=synced or (lambda descriptor: None))
-    operation = _OPERATIONS[request.operation]
+    operation = EVERY[request.operation]
     for _ in range(request.times):
         operation.run(Run(uri=table_uri(request.place, request.folder), paths=request.paths))
     steps(RETURNED)

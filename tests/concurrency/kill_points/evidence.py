@@ -23,7 +23,8 @@ _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ORPHANS = (
     re.compile(rf"(.*/)?\.tmp-{_UUID}"),
     re.compile(rf"_delta_log/\.tmp/\d{{20}}\.json\.{_UUID}"),
-    re.compile(rf"(p=p\d/)?[^/]*{_UUID}[^/]*\.parquet"),
+    re.compile(rf"(_change_data/)?(p=[a-z0-9]+/)?[^/]*{_UUID}[^/]*\.parquet"),
+    re.compile(rf"deletion_vector_{_UUID}\.bin"),
 )
 """What a killed process may leave: names that no reader looks for."""
 

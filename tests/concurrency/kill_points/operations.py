@@ -34,15 +34,22 @@ ELSEWHERE = {
 """Operations of the matrix that are not killed, with the reason."""
 
 NAMES_ELSEWHERE = {
-    "CLONE": "it needs a second table; test_clone.py interrupts it, and its one commit is as RESTORE's",
-    "CONVERT": "one commit that begins a table and writes no file, as `create` is",
     "DROP COLUMNS": "one commit of one action, as ADD COLUMNS is",
     "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
-    "REORG": "it writes and commits as a compaction does",
-    "ROW TRACKING BACKFILL": "commits without files; test_backfill.py ends it in between",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
+    **dict.fromkeys(
+        (
+            "DROP FEATURE",
+            "Deletion Vector Tombstones",
+            "ROW TRACKING UNBACKFILL",
+            "CHANGE COLUMNS",
+            "REMOVE COLUMN MAPPING",
+            "Empty Commit",
+        ),
+        "steps of a feature's drop; test_feature_drop_history.py kills it at every change of the store",
+    ),
 }
-"""Names of commits that no operation here makes, with the reason."""
+"""Names of commits that no operation here, or in `featured`, makes, with the reason."""
 
 READING_JOBS = {
     "describe": "writes nothing",

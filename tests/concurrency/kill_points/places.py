@@ -29,9 +29,9 @@ from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.s3_dynamodb import S3DynamoDbLogStore
 from tests.concurrency.kill_points.steps import Steps, step_through_calls, step_through_store
 
-BUCKET, TABLE = "objects", "table"
+BUCKET, TABLE, SOURCE = "objects", "table", "source"
 DECIDES = "if absent"
-_REMOTE_URI = f"s3://{BUCKET}/{TABLE}"
+_REMOTE_ROOT = f"s3://{BUCKET}"
 
 
 class Place(StrEnum):
@@ -42,29 +42,29 @@ class Place(StrEnum):
     DYNAMODB = "s3+dynamodb"
 
 
-def table_root(folder: Path) -> Path:
-    """The directory that holds the table's objects; the same in every place."""
-    return folder / BUCKET / TABLE
+def table_root(folder: Path, name: str = TABLE) -> Path:
+    """The directory that holds a table's objects; the same in every place."""
+    return folder / BUCKET / name
 
 
-def table_uri(place: Place, folder: Path) -> str:
-    """The table's URI."""
-    return str(table_root(folder)) if place is Place.LOCAL else _REMOTE_URI
+def table_uri(place: Place, folder: Path, name: str = TABLE) -> str:
+    """A table's URI."""
+    return str(table_root(folder, name)) if place is Place.LOCAL else f"{_REMOTE_ROOT}/{name}"
 
 
-def store_of(place: Place, folder: Path) -> LogStore:
-    """The store of the table in a folder."""
+def store_of(place: Place, folder: Path, name: str = TABLE) -> LogStore:
+    """The store of a table in a folder: of the one that is worked on, or of what it is a clone of."""
     if place is Place.LOCAL:
-        return LocalLogStore(table_root(folder))
+        return LocalLogStore(table_root(folder, name))
     client = LocalStore(prefix=str(folder / BUCKET), mkdir=True)
     objects = ObjectLogStore(
-        parse_remote_uri(_REMOTE_URI),
+        parse_remote_uri(table_uri(place, folder, name)),
         Clients(patient=client, single=client, proved=True, place="a folder"),
     )
     if place is Place.OBJECTS:
         return objects
     entries = DynamoDbEntries(
-        table_name=DEFAULT_TABLE, bucket=BUCKET, path=TABLE, client_arguments={}, clock=SYSTEM_CLOCK
+        table_name=DEFAULT_TABLE, bucket=BUCKET, path=name, client_arguments={}, clock=SYSTEM_CLOCK
     )
     table = EntriesInFolder(folder / "entries")
     entries._made = table, table
@@ -72,11 +72,12 @@ def store_of(place: Place, folder: Path) -> LogStore:
 
 
 def open_in_folder(place: Place, folder: Path) -> None:
-    """Let every URI that the process opens lead to the folder's table."""
+    """Let every URI that the process opens lead to one of the folder's tables."""
+    names = {table_uri(place, folder, name): name for name in (TABLE, SOURCE)}
 
     def open_it(uri: str, options: Mapping[str, str], clock: object) -> LogStore:
-        assert uri == table_uri(place, folder), f"the process opens {uri}"
-        return store_of(place, folder)
+        assert uri in names, f"the process opens {uri}"
+        return store_of(place, folder, names[uri])
 
     mock.patch.dict(opening._OPENERS, dict.fromkeys((None, "file", "s3"), open_it)).start()
     # What a user's other processes keep is of no account here.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from tests.concurrency.kill_points.every import EVERY
 from tests.concurrency.kill_points.operation import Start
 from tests.concurrency.kill_points.operations import OPERATIONS
 from tests.concurrency.kill_points.places import DECIDES, Place
@@ -89,7 +90,7 @@ def _may_lose(place: Place, moment: Moment) -> bool:
 def _decision(operation: str, place: Place, moments: Sequence[Moment]) -> tuple[int | None, int]:
     """Where the one step that decides begins and ends."""
     found = [index for index, (label, _) in enumerate(moments) if _decides(label, place)]
-    if len(OPERATIONS[operation].commits) != 1 or not found:
+    if len(EVERY[operation].commits) != 1 or not found:
         return None, 0
     begins, ends = found
     return begins, ends

@@ -71,7 +71,7 @@ def start_table(start: Start, place: Place, folder: Path) -> StartTable:
     # The time of the newest commit is how late it is for the store.
     _date_back(root, but=f"{version:020}.json" if start is Start.DUE else "")
     if place is Place.DYNAMODB:
-        _write_entries(folder, version)
+        write_entries(folder, version)
     shown = state
     if start is Start.INTERRUPTED:
         version, state = version + 1, state.plus(LEFT)
@@ -97,7 +97,8 @@ def _date_back(root: Path, *, but: str) -> None:
             os.utime(path, (seconds, seconds))
 
 
-def _write_entries(folder: Path, version: int) -> None:
+def write_entries(folder: Path, version: int) -> None:
+    """What DynamoDB holds of a table up to a version."""
     entries = EntriesInFolder(folder / "entries")
     for number in range(version + 1):
         name = f"{number:020}.json"

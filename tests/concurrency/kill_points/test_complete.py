@@ -8,6 +8,7 @@ from pathlib import Path
 from delta_core.jobs.kinds import BUILTIN_KINDS
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.object_store import ObjectLogStore
+from tests.concurrency.kill_points.every import EVERY
 from tests.concurrency.kill_points.operations import (
     ELSEWHERE,
     NAMES_ELSEWHERE,
@@ -30,7 +31,7 @@ def test_every_operation_that_writes_is_killed() -> None:
 
 
 def test_every_name_that_the_package_commits_is_among_them() -> None:
-    killed = {name for operation in OPERATIONS.values() for name in operation.commits}
+    killed = {name for operation in EVERY.values() for name in operation.commits}
     left_out = {name for operation in ELSEWHERE for name in PAIRED[operation].commits}
     assert committed_names() - killed - left_out == set(NAMES_ELSEWHERE)
 

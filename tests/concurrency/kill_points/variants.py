@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from delta_core.dml import row_statement
 from delta_core.dml import write as writing
 from delta_core.storage import local
 from delta_core.storage.local import LocalLogStore
@@ -49,7 +50,7 @@ def _created_in_place() -> None:
 
 def _key_is_not_looked_up() -> None:
     """A retry does not find what an earlier run has done."""
-    for module in (transaction, writing):
+    for module in (transaction, writing, row_statement):
         module.already_applied = lambda snapshot, key: None  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,100 @@
+"""What a removal looks at in the newest version of a table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.actions import DeletionVectorDescriptor
+from delta_core.deletion_vectors.reader import deletion_vector_path
+from delta_core.errors import PathEscapeError
+from delta_core.maintenance.feature_drop.history import CleanSince
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.uri import canonical_log_path, encode_data_path
+from delta_core.table_features.removal_rules import TableState
+
+
+def table_state(snapshot: Snapshot, *, history: CleanSince | None = None) -> TableState:
+    """The version as removals look at it. Loads the live files, and the tombstones where there are vectors.
+
+    Args:
+        snapshot: the newest version.
+        history: what is known of the versions before it; None when nobody has looked.
+    """
+    vectors = "deletionVectors" in (snapshot.protocol.reader_features or ())
+    return TableState(
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        version=snapshot.version,
+        oldest_version=0 if history is None else history.oldest_version,
+        has_deletion_vectors=snapshot.files.has_deletion_vectors,
+        has_removed_vectors=vectors and bool(revived_files(snapshot)),
+        has_v2_checkpoint=snapshot.has_v2_checkpoint,
+        has_row_ids=has_row_ids(snapshot),
+        domains=snapshot.domain_metadata,
+        clean_since_version=None if history is None else history.version,
+        clean_since_ms=None if history is None else history.time_ms,
+    )
+
+
+def has_row_ids(snapshot: Snapshot) -> bool:
+    """Whether a live file says which ids its rows have, or in which version they came."""
+    names = ["base_row_id", "default_row_commit_version"]
+    return any(
+        batch.column(name).null_count < batch.num_rows
+        for batch in snapshot.files.batches(names)
+        for name in names
+    )
+
+
+def revived_files(snapshot: Snapshot) -> frozenset[str]:
+    """Live files without a deletion vector, as the log spells them, of which a tombstone with one is left.
+
+    A restore leaves such. Who knows no deletion vectors tells files apart by their paths alone, and in a
+    checkpoint that has both takes the file for removed. Reads the log's tombstones, whatever their age.
+    """
+    removed = snapshot.tombstones(since_ms=0)
+    paths = {canonical_log_path(path) for path in vector_paths(removed)}
+    if not paths:
+        return frozenset()
+    return frozenset(
+        path
+        for batch in snapshot.files.batches(["path"])
+        for path in batch.column("path").to_pylist()
+        if canonical_log_path(path) in paths
+    )
+
+
+def vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
+    """Files with deletion vectors that older versions within the retention need, as the log would spell them.
+
+    Those with a tombstone of their own that is as young are left out. Reads the log's tombstones.
+
+    Returns:
+        When the last data file with a vector in each was removed, in epoch milliseconds.
+    """
+    needed: dict[str, int] = {}
+    for row in snapshot.tombstones().select(["deletion_timestamp_ms", "deletion_vector"]).to_pylist():
+        vector = row["deletion_vector"]
+        if vector is None or vector["storage_type"] is None:
+            continue
+        try:
+            path = deletion_vector_path(DeletionVectorDescriptor(**vector), root_uri=snapshot.store.uri)
+        except (ValueError, PathEscapeError):
+            continue  # whatever it means, it is no file of this table's
+        if path is not None:
+            name = encode_data_path(path)
+            needed[name] = max(needed.get(name, 0), row["deletion_timestamp_ms"] or 0)
+    if not needed:
+        return {}
+    removed = snapshot.tombstones(since_ms=0)
+    times = zip(removed["path"].to_pylist(), removed["deletion_timestamp_ms"].to_pylist(), strict=True)
+    known = {canonical_log_path(path): time_ms or 0 for path, time_ms in times}
+    return {path: time for path, time in needed.items() if known.get(canonical_log_path(path), -1) < time}
+
+
+def vector_paths(files: pa.Table | pa.RecordBatch) -> list[str]:
+    """The paths of those files, or tombstones, that have a deletion vector."""
+    kinds = pc.struct_field(files.column("deletion_vector"), "storage_type")
+    found: list[str] = files.column("path").filter(pc.is_valid(kinds)).to_pylist()
+    return found

@@ -1,0 +1,61 @@
+"""Steps of a preparation: writing some files again, and going on until nothing is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.errors import ConcurrentModificationError, MaxCommitAttemptsError
+from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of
+from delta_core.maintenance.feature_drop.run import Run
+from delta_core.snapshot.snapshot import Snapshot
+
+MOST_CONFLICTS: Final = 20
+
+
+def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozenset[str]:
+    """Write some live files again, each partition's in bins of the target size; no row changes.
+
+    Args:
+        run: the drop.
+        latest: the newest version.
+        paths: as the log spells them.
+
+    Returns:
+        The new files' paths, as in the log.
+
+    Raises:
+        ConcurrentModificationError: another writer removed one of them meanwhile.
+    """
+    files = latest.files.to_table(FILE_COLUMNS)
+    chosen = files.filter(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string())))
+    target = latest.properties.target_file_size_bytes
+    rewritten = rewrite_bins(
+        latest,
+        tuple(bins_of(chosen, latest, target, smallest_bin=1)),
+        planned_version=latest.version,
+        operation=Operation(name="REORG", parameters={"predicate": [], "applyPurge": True}),
+        executor=run.executor,
+        properties=run.without_key,
+        observer=run.observer,
+        clock=run.clock,
+    )
+    return frozenset(add.path for add in rewritten.adds)
+
+
+def repeated(latest: Snapshot, step: Callable[[Snapshot], bool]) -> Snapshot:
+    """The table once a step finds nothing more to do; one that lost against another writer is made again."""
+    conflicts = 0
+    while True:
+        try:
+            if not step(latest):
+                return latest
+        except (ConcurrentModificationError, MaxCommitAttemptsError):
+            conflicts += 1
+            if conflicts > MOST_CONFLICTS:
+                raise
+        latest = latest.refresh()

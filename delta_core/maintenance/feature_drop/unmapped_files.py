@@ -1,0 +1,103 @@
+"""Giving a table's columns their own names in its files back (PROTOCOL.md, "Column Mapping").
+
+Without the mapping a reader looks for columns by the names that the table has for them. So every live file is
+written again under these, and the commit that does it takes the mapping out of the metadata. There is no step
+in between that anybody could read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from delta_core.actions import Metadata
+from delta_core.dml.definition.columns import table_columns, with_columns
+from delta_core.errors import FeatureRemovalError
+from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of
+from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.steps import repeated
+from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
+from delta_core.schema.mapping_assignment import strip_mapping
+from delta_core.schema.mapping_check import MAX_ID_KEY
+from delta_core.schema.mapping_modes import remove_mapping
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
+
+
+def without_mapping(run: Run, latest: Snapshot) -> Snapshot:
+    """Columns are called in every file as in the table, and the table says nothing of a mapping.
+
+    The whole table is written again. Whoever commits meanwhile makes it begin anew.
+
+    Raises:
+        FeatureRemovalError: the table is clustered, by names that only the mapping knows.
+        SchemaEvolutionError: a column has a name that only a mapping allows.
+        InvalidTablePropertyError: Iceberg compatibility is enabled, which needs the mapping.
+    """
+
+    def step(now: Snapshot) -> bool:
+        definition = _unmapped(run, now)
+        if definition == now.metadata:
+            return False
+        if now.column_mapping.mode is ColumnMappingMode.NONE:
+            # Left-overs of a mapping that nobody reads by.
+            run.commit(now, definition, operation="REMOVE COLUMN MAPPING", parameters={}, only_next=True)
+            return True
+        _rewrite(run, now, definition)
+        return True
+
+    return repeated(latest, step)
+
+
+def _unmapped(run: Run, snapshot: Snapshot) -> Metadata:
+    columns = table_columns(snapshot)
+    if columns.is_mapped:
+        _refuse_clustered(run, snapshot)
+        return with_columns(snapshot.metadata, remove_mapping(columns))
+    kept = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
+    stripped = replace(columns, schema=strip_mapping(columns.schema), configuration=kept)
+    if stripped == columns:
+        return snapshot.metadata
+    return with_columns(snapshot.metadata, stripped)
+
+
+def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
+    operation = Operation(name="REMOVE COLUMN MAPPING", parameters={})
+    files = latest.files.to_table(FILE_COLUMNS)
+    names = _logical_names(latest)
+    bins = tuple(
+        replace(item, partition_values={names[name]: value for name, value in item.partition_values.items()})
+        for item in bins_of(files, latest, latest.properties.target_file_size_bytes, smallest_bin=1)
+    )
+    if not bins:
+        run.commit(latest, definition, operation=operation.name, parameters={}, only_next=True)
+        return
+    rewrite_bins(
+        latest,
+        bins,
+        planned_version=latest.version,
+        operation=operation,
+        executor=run.executor,
+        properties=run.without_key,
+        observer=run.observer,
+        clock=run.clock,
+        definition=definition,
+    )
+
+
+def _logical_names(snapshot: Snapshot) -> Mapping[str, str]:
+    """What the table calls its partition columns, by what the log calls them."""
+    fields = [field for field in snapshot.schema if field.name in snapshot.partition_columns]
+    return {snapshot.column_mapping.physical_name(field): field.name for field in fields}
+
+
+def _refuse_clustered(run: Run, snapshot: Snapshot) -> None:
+    domain = snapshot.domain(DOMAIN)
+    if domain is None or domain.removed or not ClusteringColumns.parse(domain.configuration).columns:
+        return
+    raise FeatureRemovalError(
+        f"The table feature {run.feature} cannot be dropped now.",
+        cause="The table is clustered, by names that only the mapping knows.",
+        fix="Drop the feature clustering first.",
+    )

@@ -1,0 +1,189 @@
+"""Operations on tables with features, killed as the others are: rows by vectors, clones, conversions, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from delta_core import DeltaTable, clone_table, write_deltalake
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.convert import convert_to_deltalake
+from delta_core.schema.types import STRING, StructField, StructType
+from tests.concurrency.kill_points.featured_tables import (
+    ALL_ROWS,
+    LATER,
+    ROWS,
+    TRACKED,
+    FeaturedStart,
+    Row,
+    table_of,
+)
+from tests.concurrency.kill_points.operation import PROPERTIES, Run
+from tests.concurrency.kill_points.places import SOURCE
+
+Changed = tuple[str, Row]
+"""A row of change data: what it is, and the row."""
+
+_ALONE = InlineExecutor(1)
+_PARTITION = StructType((StructField(name="p", data_type=STRING),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Featured:
+    """An operation as a value.
+
+    Attributes:
+        run: does it, with `PROPERTIES`, as a caller that knows of no earlier run.
+        commits: the names of its commits, in order; all but the last change no row and no property.
+        before, after: the rows; None where there is no table.
+        changes: what change data tells of it, where the start keeps change data.
+        enables: a property that is there afterwards and was not before.
+        shallow: whether it names files of another table.
+    """
+
+    name: str
+    run: Callable[[Run], object]
+    start: FeaturedStart
+    commits: tuple[str, ...]
+    before: tuple[Row, ...] | None
+    after: tuple[Row, ...]
+    changes: tuple[Changed, ...] = ()
+    enables: str | None = None
+    shallow: bool = False
+
+
+_REPLACED: tuple[Row, ...] = ((50, "b", "new"), (51, "b", "new"))
+_UPDATED = "id IN (4, 5, 14, 24)"
+_GONE = "id IN (2, 3, 12, 21)"
+
+
+def _marked(row: Row) -> Row:
+    return (*row[:2], row[2] + "!") if row[0] in (4, 5, 14, 24) else row
+
+
+def _updates(rows: Iterable[Row]) -> tuple[Changed, ...]:
+    pairs = [(row, _marked(row)) for row in rows if _marked(row) != row]
+    return tuple(
+        change for old, new in pairs for change in (("update_preimage", old), ("update_postimage", new))
+    )
+
+
+def _update(name: str, start: FeaturedStart, before: tuple[Row, ...]) -> Featured:
+    return Featured(
+        name=name,
+        # Applied a second time it would mark the rows a second time.
+        run=lambda run: DeltaTable(run.uri).update(
+            {"v": "concat(v, '!')"}, _UPDATED, commit_properties=PROPERTIES
+        ),
+        start=start,
+        commits=("UPDATE",),
+        before=before,
+        after=tuple(_marked(row) for row in before),
+        changes=_updates(before),
+    )
+
+
+def _delete(name: str, start: FeaturedStart, before: tuple[Row, ...]) -> Featured:
+    gone = (2, 3, 12, 21)
+    return Featured(
+        name=name,
+        run=lambda run: DeltaTable(run.uri).delete(_GONE, commit_properties=PROPERTIES),
+        start=start,
+        commits=("DELETE",),
+        before=before,
+        after=tuple(row for row in before if row[0] not in gone),
+        changes=tuple(("delete", row) for row in before if row[0] in gone),
+    )
+
+
+def _clone(name: str, start: FeaturedStart, *, shallow: bool = False) -> Featured:
+    again = start is FeaturedStart.CLONE
+    changed = (*(row for row in ROWS if row[0] not in (3, 4)), LATER)
+    return Featured(
+        name=name,
+        run=lambda run: clone_table(
+            f"{run.uri.rpartition('/')[0]}/{SOURCE}",
+            run.uri,
+            shallow=shallow,
+            executor=_ALONE,
+            commit_properties=PROPERTIES,
+        ),
+        start=start,
+        commits=("CLONE",),
+        before=ROWS if again else None,
+        after=changed if again else ROWS,
+        shallow=shallow,
+    )
+
+
+_PARTITION_OF_NEW = _REPLACED[0][1]
+
+_ALL = (
+    _update("update by vectors", FeaturedStart.VECTORS, ROWS),
+    _update("update by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
+    _delete("delete by vectors", FeaturedStart.VECTORS, ROWS),
+    _delete("delete by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
+    Featured(
+        name="dynamic partition overwrite",
+        run=lambda run: write_deltalake(
+            run.uri,
+            table_of(*_REPLACED),
+            mode="overwrite",
+            partition_overwrite_mode="dynamic",
+            commit_properties=PROPERTIES,
+        ),
+        start=FeaturedStart.VECTORS,
+        commits=("WRITE",),
+        before=ROWS,
+        after=(*(row for row in ROWS if row[1] != _PARTITION_OF_NEW), *_REPLACED),
+        changes=(
+            *(("delete", row) for row in ROWS if row[1] == _PARTITION_OF_NEW),
+            *(("insert", row) for row in _REPLACED),
+        ),
+    ),
+    Featured(
+        name="purge",
+        run=lambda run: DeltaTable(run.uri).optimize.purge(executor=_ALONE, commit_properties=PROPERTIES),
+        start=FeaturedStart.VECTORS,
+        commits=("REORG",),
+        before=ROWS,
+        after=ROWS,
+    ),
+    Featured(
+        name="row-tracking backfill",
+        run=lambda run: DeltaTable(run.uri).optimize.enable_row_tracking(
+            files_per_commit=2, commit_properties=PROPERTIES
+        ),
+        start=FeaturedStart.UNTRACKED,
+        commits=(
+            "ADD FEATURE",
+            "ROW TRACKING BACKFILL",
+            "ROW TRACKING BACKFILL",
+            "SET TBLPROPERTIES",
+        ),
+        before=ALL_ROWS,
+        after=ALL_ROWS,
+        enables="delta.enableRowTracking",
+    ),
+    _clone("deep clone", FeaturedStart.SOURCE),
+    _clone("deep clone again", FeaturedStart.CLONE),
+    _clone("shallow clone", FeaturedStart.SOURCE, shallow=True),
+    Featured(
+        name="convert",
+        run=lambda run: convert_to_deltalake(
+            run.uri,
+            partition_by=_PARTITION,
+            configuration=TRACKED,
+            executor=_ALONE,
+            commit_properties=PROPERTIES,
+        ),
+        start=FeaturedStart.FILES,
+        commits=("CONVERT",),
+        before=None,
+        after=ALL_ROWS,
+    ),
+)
+
+FEATURED: dict[str, Featured] = {operation.name: operation for operation in _ALL}
+
+KEEPS_CHANGES = frozenset({FeaturedStart.VECTORS, FeaturedStart.REWRITTEN})

@@ -1,0 +1,60 @@
+"""Killed at any I/O step, what changes a table with features leaves it whole, and its retry applies it once.
+
+As `test_core_kill_points.py`, for UPDATE and DELETE by vectors and by rewriting with change data, the
+overwriting of partitions, purge, the numbering of rows, clones and conversion. A usual run draws some points,
+`make soak-featured-kill-points` runs all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from tests.concurrency.kill_points.featured import FEATURED
+from tests.concurrency.kill_points.featured_bench import FeaturedBench, featured_bench
+from tests.concurrency.kill_points.places import Place
+from tests.concurrency.kill_points.points import sample
+from tests.support.soak import SEED, SOAKING
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+AT_LEAST = 800
+DRAWN = 130
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[FeaturedBench]:
+    with featured_bench() as found:
+        yield found
+
+
+def test_a_killed_operation_is_whole_and_its_retry_applies_it_once(started: FeaturedBench) -> None:
+    points = [point for name in FEATURED for place in Place for point in started.points(name, place)]
+    kills = [point for point in points if point.power is None]
+    assert len(set(points)) == len(points)
+    assert len(kills) >= AT_LEAST
+
+    drawn = points if SOAKING else sample(points, DRAWN, seed=SEED)
+    faults = {str(point): found for point in drawn if (found := started.faults(point))}
+
+    assert not faults, f"seed {SEED}: " + "\n".join(f"{point}: {found}" for point, found in faults.items())
+
+
+@pytest.mark.parametrize(
+    ("variant", "operation", "power"),
+    [
+        ("the key is not looked up", "update by vectors", False),
+        ("the commit comes before the data", "update by rewriting", False),
+        ("data files are not flushed", "deep clone", True),
+    ],
+)
+def test_a_fault_of_the_library_is_noticed(
+    variant: str, operation: str, power: bool, started: FeaturedBench
+) -> None:
+    """No kill point would mean anything if a library with a fault passed."""
+    points = started.points(operation, Place.LOCAL, variant=variant)
+    points = [point for point in points if (point.power is not None) is power]
+    Random(f"{SEED} {variant}").shuffle(points)
+    assert any(started.faults(point, variant=variant) for point in points)

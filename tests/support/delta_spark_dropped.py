@@ -1,0 +1,126 @@
+"""Has delta-spark make tables, drop features itself, and go on with tables that we dropped features of.
+
+Usage: `python -m tests.support.delta_spark_dropped make|go_on FOLDER`.
+
+For each feature there are two tables: FOLDER/<feature> is for us to drop it, of FOLDER/<feature>-by-spark
+delta-spark drops it. What it says of them goes to FOLDER/make.json and FOLDER/go_on.json: ids of the rows at
+every version, and protocol and properties at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.delta_spark_reader import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COLUMNS = "(id BIGINT, v INT, s STRING) USING DELTA"
+_INSERTS = [
+    f"INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ id, INT(id), STRING(id) FROM range({first}, {first + 10})"
+    for first in (0, 10, 20)
+]
+_DELETE = "DELETE FROM {t} WHERE id IN (3, 14)"
+
+
+def _with(properties: str, *more: str) -> list[str]:
+    create = f"CREATE TABLE {{t}} {_COLUMNS} TBLPROPERTIES ({properties})"
+    return [create, *_INSERTS, *more, _DELETE]
+
+
+STATEMENTS: dict[str, list[str]] = {
+    "deletionVectors": _with("'delta.enableDeletionVectors' = 'true'"),
+    "rowTracking": _with("'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = 'false'"),
+    "v2Checkpoint": _with("'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '2'"),
+    "inCommitTimestamp": _with("'delta.enableInCommitTimestamps' = 'true'"),
+    "vacuumProtocolCheck": _with("'delta.feature.vacuumProtocolCheck' = 'supported'"),
+    "clustering": [f"CREATE TABLE {{t}} {_COLUMNS} CLUSTER BY (v)", *_INSERTS, _DELETE],
+    "typeWidening": _with(
+        "'delta.enableTypeWidening' = 'true'",
+        "ALTER TABLE {t} ALTER COLUMN v TYPE BIGINT",
+        "INSERT INTO {t} SELECT id, id, STRING(id) FROM range(40, 45)",
+    ),
+    "columnMapping": _with(
+        "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'false'",
+        "ALTER TABLE {t} RENAME COLUMN v TO w",
+        "ALTER TABLE {t} DROP COLUMN s",
+        "ALTER TABLE {t} ADD COLUMN s STRING",
+        "INSERT INTO {t} SELECT id, INT(id), STRING(id) FROM range(40, 45)",
+    ),
+    "checkConstraints": [
+        *_with("'delta.appendOnly' = 'false'"),
+        "ALTER TABLE {t} ADD CONSTRAINT c CHECK (id >= 0)",
+        "ALTER TABLE {t} DROP CONSTRAINT c",
+    ],
+}
+"""By feature."""
+
+DROPPED_BY_SPARK = (
+    "deletionVectors",
+    "rowTracking",
+    "v2Checkpoint",
+    "inCommitTimestamp",
+    "typeWidening",
+    "columnMapping",
+)
+
+
+def ids(spark: SparkSession, table: str) -> dict[str, list[int]]:
+    """The rows of every version."""
+    newest = spark.sql(f"DESCRIBE HISTORY {table}").agg({"version": "max"}).collect()[0][0]
+    found = {}
+    for version in range(newest + 1):
+        rows = spark.sql(f"SELECT id FROM {table} VERSION AS OF {version}").collect()
+        found[str(version)] = sorted(row["id"] for row in rows)
+    return found
+
+
+def described(spark: SparkSession, table: str) -> dict[str, Any]:
+    """Protocol and properties."""
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
+    names = ("minReaderVersion", "minWriterVersion", "tableFeatures", "properties")
+    return {name: detail[name] for name in names}
+
+
+def make(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """All tables, and what is in them."""
+    said = {}
+    for name, statements in STATEMENTS.items():
+        for suffix in ("", "-by-spark") if name in DROPPED_BY_SPARK else ("",):
+            table = f"delta.`{folder / (name + suffix)}`"
+            for statement in statements:
+                spark.sql(statement.format(t=table))
+            before = ids(spark, table)
+            if suffix:
+                spark.sql(f"ALTER TABLE {table} DROP FEATURE {name}")
+            said[name + suffix] = {"ids": before, **described(spark, table)}
+    return said
+
+
+def go_on(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """What it reads now; then one row is added and one deleted."""
+    said = {}
+    for name in STATEMENTS:
+        table = f"delta.`{folder / name}`"
+        before = ids(spark, table)
+        spark.sql(f"INSERT INTO {table} VALUES (1000, 1, 'x')")
+        spark.sql(f"DELETE FROM {table} WHERE id = 5")
+        after = sorted(row["id"] for row in spark.sql(f"SELECT id FROM {table}").collect())
+        said[name] = {"ids": before, "after": after, **described(spark, table)}
+    return said
+
+
+def main(what: str, folder: str) -> None:
+    """Do it, and say what came of it."""
+    spark = session()
+    said = {"make": make, "go_on": go_on}[what](spark, Path(folder))
+    (Path(folder) / f"{what}.json").write_text(json.dumps(said))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
