@@ -41,6 +41,7 @@ from delta_core.table_features.enablement import (
     refuse_unsupported_definition,
 )
 from delta_core.table_features.generation import validate_generated
+from delta_core.table_features.iceberg_compat import require_iceberg_compatibility
 from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.table_properties import TableProperties
@@ -139,6 +140,7 @@ def plan_table_change(
         SchemaError: the resulting schema is not valid.
         ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
         InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take.
+        IcebergCompatibilityError: the table would not be what its Iceberg compatibility promises.
     """
     if definition.merge_schema and definition.overwrite_schema:
         raise ConfigurationError(
@@ -212,6 +214,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
         created_time_ms=now_ms,
     )
     protocol = protocol_for(columns.schema, columns.configuration, request=request)
+    require_iceberg_compatibility(protocol, metadata, operation="create the table")
     return TableChange(
         schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
@@ -292,6 +295,9 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
         )
         if protocol != snapshot.protocol:
             actions.insert(0, protocol)
+        require_iceberg_compatibility(
+            protocol, metadata, previous=snapshot.metadata, operation="change the schema"
+        )
     return TableChange(schema=columns.schema, protocol=protocol, metadata=metadata, actions=tuple(actions))
 
 

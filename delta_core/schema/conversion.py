@@ -57,6 +57,29 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array.cast(target)
 
 
+def without_views(array: pa.Array) -> pa.Array:
+    """The same values, with strings and bytes as Arrow's functions take them: not all take views."""
+    plain = _plain_type(array.type)
+    return array if plain == array.type else convert_array(array, plain)
+
+
+def _plain_type(found: pa.DataType) -> pa.DataType:
+    if found == pa.string_view():
+        return pa.string()
+    if found == pa.binary_view():
+        return pa.binary()
+    if pa.types.is_struct(found):
+        return pa.struct([child.with_type(_plain_type(child.type)) for child in found])
+    if pa.types.is_map(found):
+        key, item = found.key_field, found.item_field
+        return pa.map_(key.with_type(_plain_type(key.type)), item.with_type(_plain_type(item.type)))
+    if pa.types.is_list(found) or pa.types.is_large_list(found):
+        element = found.value_field
+        plain = _plain_type(element.type)
+        return found if plain == element.type else pa.list_(element.with_type(plain))
+    return found
+
+
 def null_mask(array: pa.Array) -> pa.Array | None:
     """A boolean array, true where null; None when nothing is."""
     return pc.is_null(array) if array.null_count else None

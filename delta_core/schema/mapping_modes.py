@@ -54,7 +54,7 @@ def change_mode(columns: TableColumns, wanted: ColumnMappingMode) -> TableColumn
         return assign_existing(columns)
     if wanted is ColumnMappingMode.NONE:
         cause = "The files have physical names, and without the mapping columns would not be found in them"
-        fix = "Remove the mapping with the operation for it, which writes every file anew"
+        fix = "Drop the feature columnMapping, which writes every file anew"
     elif current is ColumnMappingMode.NONE:
         cause = "The mode id finds columns by ids in the files, and the table's files have none"
         fix = "Use the mode name, or copy the rows into a new table with the mode id"

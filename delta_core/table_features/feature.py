@@ -11,7 +11,6 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.table_features.surface import (
     ALL_SURFACES,
     AS_THEY_STAND,
-    LOG_ONLY,
     MOVED_ROWS,
     NO_SURFACES,
     ROWS_WITHOUT_SPARK,
@@ -130,8 +129,6 @@ READ_PROBES: dict[str, ActiveProbe] = {
 
 _DOMAINS = frozenset({"domainMetadata"})
 
-_LOG_AND_REWRITE = LOG_ONLY | {Surface.REWRITE}
-
 _ALL = (
     TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_SURFACES),
     TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_SURFACES),
@@ -202,21 +199,21 @@ _ALL = (
     TableFeature(name="clustering", writable_by=MOVED_ROWS, requires=_DOMAINS),
     # It binds who cleans up the log alone; checkpoints are written by who knows their version's protocol.
     TableFeature(name="checkpointProtection", writable_by=ALL_SURFACES),
-    # Iceberg's metadata may lie below the table's root, where a vacuum would take it for files of nobody's.
+    # Every commit is held against the rules, and a vacuum leaves the folder of Iceberg's metadata alone.
     TableFeature(
         name="icebergCompatV1",
-        writable_by=_LOG_AND_REWRITE - {Surface.VACUUM},
+        writable_by=WITHOUT_SPARK,
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV1"),
     ),
     TableFeature(
         name="icebergCompatV2",
-        writable_by=_LOG_AND_REWRITE - {Surface.VACUUM},
+        writable_by=WITHOUT_SPARK,
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV2"),
     ),
     # It is about the columns of new data files.
-    TableFeature(name="materializePartitionColumns", writable_by=_LOG_AND_REWRITE),
+    TableFeature(name="materializePartitionColumns", writable_by=WITHOUT_SPARK),
     # Types that changed are part of the schema, which is copied whole; statistics stay in the old type.
     TableFeature(
         name="typeWidening",

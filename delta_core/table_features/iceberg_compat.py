@@ -3,16 +3,18 @@
 PROTOCOL.md, "Iceberg Compatibility V1" and "Iceberg Compatibility V2": rules over the protocol, the metadata
 and the files that a commit adds. Pure; the caller asks with what it is about to commit. What only shows
 within data files (partition columns after the others, timestamps as 64-bit integers, field ids) is the file
-writer's: `writes_partition_columns` says when.
+writer's (`data.write_plan`), and `dml.definition.iceberg_files`' where a table has files already.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+import orjson
 
 from delta_core.actions import Action, AddFile, Metadata, Protocol
 from delta_core.errors import IcebergCompatibilityError, SchemaError
@@ -42,6 +44,7 @@ _ID_KEY = "delta.columnMapping.id"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
 _MAX_ID = 2**31 - 1
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_MOST_FILES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,21 @@ class IcebergViolation:
     what: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedFile:
+    """What the log says of a data file, as far as the rules ask for it.
+
+    Attributes:
+        path: as in the log.
+        stats: its statistics as JSON; None where there are none.
+        has_vector: whether it has a deletion vector.
+    """
+
+    path: str
+    stats: str | None
+    has_vector: bool
+
+
 def active_compatibility(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
     """The compatibility features that are listed and turned on."""
     listed = writer_features(protocol)
@@ -70,19 +88,14 @@ def active_compatibility(protocol: Protocol, metadata: Metadata) -> tuple[str, .
     )
 
 
-def writes_partition_columns(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether data files must hold the partition columns, too, after the other columns."""
-    return "materializePartitionColumns" in writer_features(protocol) or bool(
-        active_compatibility(protocol, metadata)
-    )
-
-
 def require_iceberg_compatibility(
     protocol: Protocol,
     metadata: Metadata,
     *,
     actions: Iterable[Action] = (),
     previous: Metadata | None = None,
+    live: Iterable[LoggedFile] = (),
+    defines: bool = True,
     operation: str = "commit",
 ) -> None:
     """Refuse what `iceberg_violations` finds.
@@ -90,7 +103,9 @@ def require_iceberg_compatibility(
     Raises:
         IcebergCompatibilityError: names the operation, the feature and each rule.
     """
-    found = iceberg_violations(protocol, metadata, actions=actions, previous=previous)
+    found = iceberg_violations(
+        protocol, metadata, actions=actions, previous=previous, live=live, defines=defines
+    )
     if found:
         features = ", ".join(sorted({item.feature for item in found}))
         raise IcebergCompatibilityError(
@@ -106,29 +121,35 @@ def iceberg_violations(
     *,
     actions: Iterable[Action] = (),
     previous: Metadata | None = None,
+    live: Iterable[LoggedFile] = (),
+    defines: bool = True,
 ) -> tuple[IcebergViolation, ...]:
     """Every rule that the table would break after a commit; empty where no compatibility is active.
 
     Args:
         protocol: the table's after the commit.
         metadata: the table's after the commit.
-        actions: what the commit adds; all live files when compatibility is being turned on.
+        actions: what the commit adds.
         previous: the metadata before; None for a new table.
+        live: where the commit turns a compatibility on, the files that were in the table and stay.
+        defines: whether the commit changes protocol or metadata; else files alone are looked at.
     """
     active = active_compatibility(protocol, metadata)
     if not active:
         return ()
+    broken = list(islice(_of_files(actions, live), _MOST_FILES_NAMED))
+    found = [IcebergViolation(feature=name, what=what) for name in active for what in broken]
+    if not defines:
+        return tuple(found)
     schema = schema_from_json(metadata.schema_string)
-    files = [action for action in actions if isinstance(action, AddFile)]
-    found: list[IcebergViolation] = []
+    partitioning = list(_of_partitioning(metadata, previous))
     for name in active:
-        broken = [
+        rules = [
             *_of_protocol(name, protocol, metadata, active),
             *_of_schema(name, protocol, schema),
-            *_of_partitioning(metadata, previous),
-            *_of_files(files),
+            *partitioning,
         ]
-        found.extend(IcebergViolation(feature=name, what=what) for what in broken)
+        found.extend(IcebergViolation(feature=name, what=what) for what in rules)
     return tuple(found)
 
 
@@ -241,18 +262,26 @@ def _physical_partitions(metadata: Metadata) -> tuple[str, ...]:
     )
 
 
-def _of_files(files: Iterable[AddFile]) -> Iterator[str]:
-    for file in files:
-        if not _has_row_count(file):
-            yield f"the number of rows of {file.path} is not known (numRecords)"
-        if file.deletion_vector is not None:
-            yield f"{file.path} has a deletion vector"
+def _of_files(actions: Iterable[Action], live: Iterable[LoggedFile]) -> Iterator[str]:
+    for action in actions:
+        if isinstance(action, AddFile):
+            has_vector = action.deletion_vector is not None
+            yield from _of_file(LoggedFile(path=action.path, stats=action.stats, has_vector=has_vector))
+    for file in live:
+        yield from _of_file(file)
 
 
-def _has_row_count(file: AddFile) -> bool:
+def _of_file(file: LoggedFile) -> Iterator[str]:
+    if not _has_row_count(file.stats):
+        yield f"the number of rows of {file.path} is not known (numRecords)"
+    if file.has_vector:
+        yield f"{file.path} has a deletion vector"
+
+
+def _has_row_count(stats: str | None) -> bool:
     try:
-        found = json.loads(file.stats) if file.stats else None
-    except (ValueError, RecursionError):
+        found = orjson.loads(stats) if stats else None
+    except orjson.JSONDecodeError:
         return False
     return isinstance(found, dict) and type(found.get("numRecords")) is int
 

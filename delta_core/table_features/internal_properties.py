@@ -3,7 +3,8 @@
 They say what has happened to a table: which numbers were given away, what hidden columns are called, since
 when commits have had their time. Who sets one by hand makes the table say what is not so, and who takes one
 away lets the next writer give a number twice. They change only with the operation that they record, and a
-restore keeps them, for it cannot undo what they record.
+restore keeps them, for it cannot undo what they record. What hidden columns are called is true of the files
+that come back: others have other names only where row tracking was dropped in between, or in a clone.
 
 PROTOCOL.md, "Column Mapping", "Row Tracking", "In-Commit Timestamps".
 """
@@ -47,8 +48,8 @@ def _present(now: str | None, then: str | None) -> str | None:
     return now
 
 
-def _present_or_past(now: str | None, then: str | None) -> str | None:
-    return then if now is None else now
+def _past_or_present(now: str | None, then: str | None) -> str | None:
+    return now if then is None else then
 
 
 def _larger(now: str | None, then: str | None) -> str | None:
@@ -68,12 +69,12 @@ INTERNAL_PROPERTIES: Mapping[str, InternalProperty] = {
         InternalProperty(
             key=ROW_ID_COLUMN,
             records="is where data files keep the ids of rows that were moved",
-            after_restore=_present_or_past,
+            after_restore=_past_or_present,
         ),
         InternalProperty(
             key=ROW_COMMIT_VERSION_COLUMN,
             records="is where data files keep the versions of rows that were moved",
-            after_restore=_present_or_past,
+            after_restore=_past_or_present,
         ),
         InternalProperty(
             key=ENABLEMENT_VERSION,
@@ -129,7 +130,7 @@ def refuse_unset_of_mapping(keys: Iterable[str], configuration: Mapping[str, str
         raise InvalidTablePropertyError(
             f"The table property {COLUMN_MAPPING_MODE} is not unset while columns are mapped.",
             cause=f"It is {mode!r}: data files have other names for the columns than the table.",
-            fix="Rewrite the table without column mapping first.",
+            fix="Drop the feature columnMapping, which writes every file anew.",
         )
 
 

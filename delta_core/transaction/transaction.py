@@ -29,6 +29,7 @@ from delta_core.transaction.committer import CommitRequest, Committer
 from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.file_checks import require_consistent_files
 from delta_core.transaction.file_matching import file_matcher
+from delta_core.transaction.iceberg_rules import keep_iceberg_rules
 from delta_core.transaction.idempotency import already_applied, covering
 from delta_core.transaction.in_commit_time import (
     begin_in_commit_times,
@@ -252,6 +253,7 @@ class Transaction:
         Raises:
             CommitError: the staged actions contradict each other, readers would refuse one, or a new file's
                 rows cannot be numbered.
+            IcebergCompatibilityError: the table would no longer be what an Iceberg compatibility promises.
             InvalidTableError: the table is append-only and the actions take rows away, or row tracking cannot
                 be enabled.
             UnsupportedTableFeatureError: staged protocol or metadata ask for what is not supported.
@@ -364,6 +366,9 @@ class Transaction:
             ):
                 actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
             require_enablement(self.snapshot, protocol, settled, actions)
+        if keep_iceberg_rules(self.snapshot, actions, operation=self._operation):
+            # A file that is added meanwhile has not been looked at.
+            self._reads_whole_table, self._isolation = True, IsolationLevel.SERIALIZABLE
         return actions
 
     def _check_files(self, actions: Sequence[Action]) -> None:
@@ -478,19 +483,16 @@ class Transaction:
             return None
 
     def _should_read_anew(self, tail: Sequence[CommitData]) -> bool:
-        snapshot = self._base()
-        if len(snapshot.segment.commits) < MAX_COMMITS_IN_SEGMENT:
+        if len(self._base().segment.commits) < MAX_COMMITS_IN_SEGMENT:
             return False
         # Where nobody writes checkpoints the log stays as long as it is.
-        return snapshot.version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
+        return self._base().version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
 
     def _protocol_of(self, actions: Sequence[Action]) -> Protocol:
-        staged = next((a for a in actions if isinstance(a, Protocol)), None)
-        return staged if staged is not None else self._base().protocol
+        return next((a for a in actions if isinstance(a, Protocol)), None) or self._base().protocol
 
     def _metadata_of(self, actions: Sequence[Action]) -> Metadata:
-        staged = next((a for a in actions if isinstance(a, Metadata)), None)
-        return staged if staged is not None else self._base().metadata
+        return next((a for a in actions if isinstance(a, Metadata)), None) or self._base().metadata
 
     def _base(self) -> Snapshot:
         # Whoever creates a table has staged both actions, and reads nothing that was there before.

@@ -129,6 +129,7 @@ _EXCLUDING = frozenset(
         ("iceberg-v1", "iceberg-v2"),
         ("iceberg-v1", "vectors"),
         ("iceberg-v2", "vectors"),
+        ("iceberg-v1", "nested"),
     )
 )
 """Pairs that the protocol forbids, or that give one property twice."""

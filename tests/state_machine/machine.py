@@ -17,10 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from delta_core import DeltaTable
 from delta_core.clock import ManualClock
-from delta_core.errors import InvalidTableError, UnsupportedTableFeatureError
+from delta_core.errors import IcebergCompatibilityError, InvalidTableError, UnsupportedTableFeatureError
 from delta_core.schema.types import StructType
 from delta_core.table_features.surface import Surface
 from tests.state_machine.features import Way, go_together, open_ways
+from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.model import DAY_MS, KEY, Model, Row, State
 from tests.state_machine.operations.registry import OPERATIONS, Draw, Operation
 from tests.state_machine.reading import (
@@ -163,11 +164,14 @@ class TableMachine(RuleBasedStateMachine):
         return False
 
     def does(self, call: Callable[[], Any], state: State, *, surface: Surface) -> bool:
-        """Run what leaves the table in this state, unless the surface refuses the table, or it only grows."""
+        """Run what leaves the table in this state, unless the surface refuses it, or the table's promises."""
         removes_rows = not self.state.rows.keys() <= state.rows.keys()
         if self.refuses(surface):
             self.fails(UnsupportedTableFeatureError, call)
             TALLY[f"refused: {surface.name}"] += 1
+            return False
+        if breaks_iceberg(self.newest, self.state, state):
+            self.fails((IcebergCompatibilityError, InvalidTableError), call)
             return False
         if self.state.append_only and removes_rows:
             self.fails(InvalidTableError, call)

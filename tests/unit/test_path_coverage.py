@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import path_coverage
-from tests.support.path_coverage import PATHS, branches, never_raised
+from tests.support.path_coverage import PATHS, UNRAISED, branches, never_raised, unexpected
+from tests.support.repository import ROOT as REPOSITORY
 
 SOURCE = """\
 def refuse(value, known):
@@ -37,9 +38,28 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_errors_that_are_made_and_not_reached_are_named() -> None:
     """Neither what passes an error on, nor what cannot happen, nor another path's files."""
-    expected = ["delta_core/dml/a.py:3", "delta_core/dml/b.py:3"]
-    assert list(never_raised(report([3, 7, 8]), PATHS["write"])) == expected
+    expected = [(f"delta_core/dml/{name}.py: refuse: ValueError", 3) for name in "ab"]
+    found = never_raised(report([3, 7, 8]), PATHS["write"])
+    assert [(one.where, one.line) for one in found] == expected
     assert list(never_raised(report([7, 8]), PATHS["write"])) == []
+
+
+def test_a_list_of_what_is_never_raised_is_neither_short_nor_stale() -> None:
+    found = list(never_raised(report([3]), PATHS["write"]))
+    first, second = (one.where for one in found)
+    assert unexpected(found, {first: "why", second: "why"}) == []
+    assert unexpected(found, {second: "why"}) == [f"{first} (line 3)"]
+    (stale,) = unexpected(found[:1], {first: "why", second: "why"})
+    assert stale.startswith(second)
+
+
+def test_each_reason_is_about_a_statement_that_is_there() -> None:
+    for where, reason in UNRAISED.items():
+        file, function, error = where.split(": ")
+        source = (REPOSITORY / file).read_text()
+        assert f"def {function}(" in source
+        assert f"raise {error}" in source
+        assert reason
 
 
 def test_branches_are_counted_by_part() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from delta_core.actions import Action, Metadata
 from delta_core.clock import Clock
+from delta_core.dml.definition.iceberg_files import begins_for_iceberg, require_iceberg_files
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
@@ -74,6 +75,7 @@ def commit_change(
     Raises:
         UnsupportedTableFeatureError: the definition asks for a feature that is not written.
         SchemaError: a change data feed is asked for, and a column is called as one of its own.
+        IcebergCompatibilityError: the table would not be what a compatibility promises, or its files are not.
         CommitError: by kind, as of every commit.
     """
     require_commit_properties(properties)
@@ -99,7 +101,12 @@ def commit_change(
         transaction.add(protocol)
     if metadata is not None:
         transaction.add(metadata)
-    return raise_for_result(commit_and_checkpoint(transaction.add(*actions)))
+    transaction.add(*actions)
+    if begins_for_iceberg(snapshot, protocol, defined) and already_applied(snapshot, properties.txn) is None:
+        # What the log shows is refused before any file is opened.
+        transaction.prepare()
+        require_iceberg_files(snapshot, protocol, defined)
+    return raise_for_result(commit_and_checkpoint(transaction))
 
 
 def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from delta_core.actions import Metadata
 from delta_core.dml.definition.change import commit_change, one_of, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_mapping import MODE_KEY
+from delta_core.schema.json import schema_from_json
+from delta_core.schema.mapping_assignment import assign_nested_ids
 from delta_core.schema.mapping_modes import change_mode, parse_mode
+from delta_core.schema.table_columns import TableColumns
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import (
@@ -36,15 +40,17 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
     `delta.columnMapping.mode = name` gives every column its id, and its own name as physical name, in the
     same commit. `delta.enableRowTracking = true` needs ids for all rows that there are: a table without rows,
     or one whose rows have had ids all along, gets names for its hidden columns, and others are numbered first
-    (`enable_row_tracking`). `delta.feature.<name> = supported`, `delta.minReaderVersion` and
-    `delta.minWriterVersion` raise the protocol and are not stored; a lower version than the table's changes
-    nothing.
+    (`enable_row_tracking`). `delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` need columns that
+    are mapped, and files that were written as each of them asks: the footer of every live file is read.
+    `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion` raise the
+    protocol and are not stored; a lower version than the table's changes nothing.
 
     Raises:
         InvalidTablePropertyError: an unknown property, one that only the protocol's own operations change, or
             a value that it cannot take.
         ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
+        IcebergCompatibilityError: the table, or a file of it, is not what a compatibility asks for.
     """
     request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
@@ -59,6 +65,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         # Of a table that has the mode already nothing changes, and its properties are there.
         kept = {**mapped.configuration, **request.properties, MODE_KEY: mode.value}
         metadata = with_columns(metadata, replace(mapped, configuration=kept))
+    metadata = _with_nested_ids(metadata)
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
     return commit_change(
         snapshot,
@@ -75,6 +82,19 @@ def turns_row_tracking_on(snapshot: Snapshot, properties: Mapping[str, str]) -> 
     before = snapshot.metadata
     after = replace(before, configuration={**before.configuration, **properties})
     return enables_row_tracking(after) and not enables_row_tracking(before)
+
+
+def _with_nested_ids(metadata: Metadata) -> Metadata:
+    """With ids for what is in arrays and maps, where `delta.enableIcebergCompatV2` wants them."""
+    columns = TableColumns(
+        schema=schema_from_json(metadata.schema_string),
+        partition_columns=metadata.partition_columns,
+        configuration=metadata.configuration,
+    )
+    if not (columns.is_mapped and columns.is_enabled("delta.enableIcebergCompatV2")):
+        return metadata
+    completed = assign_nested_ids(columns)
+    return metadata if completed == columns else with_columns(metadata, completed)
 
 
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:

@@ -41,11 +41,18 @@ def unnumbered_files(snapshot: Snapshot, *, limit: int) -> list[AddFile]:
     if not pc.any(lacking).as_py():
         return []
     files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names).filter(lacking).slice(0, limit)
-    return list(_counted(snapshot.store, files))
+    return list(counted_adds(snapshot.store, files))
 
 
-def _counted(store: LogStore, files: pa.Table) -> Iterator[AddFile]:
-    """Ids are given out by the number of rows, so each file has to say it."""
+def counted_adds(store: LogStore, files: pa.Table) -> Iterator[AddFile]:
+    """Some of the live files as actions that say how many rows each has, with `dataChange` false.
+
+    Ids are given out by that number, and a file with a deletion vector must say it. Files whose statistics do
+    not are opened: two or three small reads each.
+
+    Raises:
+        MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
+    """
     for add in add_actions(files, data_change=False):
         if physical_records(add) is not None:
             yield add

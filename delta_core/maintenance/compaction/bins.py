@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from delta_core.actions import AddFile
+from delta_core.actions import AddFile, Metadata
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.errors import DeltaError
@@ -32,6 +32,7 @@ from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
+from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
@@ -126,6 +127,7 @@ def rewrite_bins(
     compression: Compression | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
+    definition: Metadata | None = None,
 ) -> RewrittenBins:
     """Write each bin's rows as one file and commit, if all the bins' files are live.
 
@@ -142,16 +144,20 @@ def rewrite_bins(
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
         compression: the Parquet codec of the new files; the table's when None.
+        definition: metadata of the table in which files are laid out otherwise, to be committed with them;
+            the bins then hold all live files, with partition values by its names. Such a commit only ever
+            follows `latest`: a file that came meanwhile would be laid out as before.
 
     Raises:
         ConcurrentDeleteDeleteError: a file is no longer live.
         ConcurrentModificationError: another commit conflicts.
+        MaxCommitAttemptsError: there is another definition, and another writer was first.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
     """
     planned = {file.path: file.size_bytes for item in bins for file in item.files}
     removed = still_live(latest, planned, planned_version=planned_version)
     sources = LiveSources.of(removed, root_uri=latest.store.uri)
-    layout = layout_fields(latest, compression=compression)
+    layout = layout_fields(latest, compression=compression, definition=definition)
     results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
     delete_unused(latest.store, [result for result in results if not result["rows"]])
     adds = []
@@ -175,10 +181,13 @@ def rewrite_bins(
             operation=operation.name,
             surface=Surface.REWRITE,
             operation_parameters=operation.parameters,
-            properties=properties,
+            properties=properties if definition is None else replace(properties, max_attempts=1),
+            isolation=None if definition is None else IsolationLevel.SERIALIZABLE,
             observer=observer,
             clock=clock,
         ).preserve_rows(True)
+        if definition is not None:
+            transaction.read_predicate(None).add(definition)
         removes = remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False)
         transaction.add(*removes, *adds)
         sizes = [file.size_bytes for item in bins for file in item.files]

@@ -30,8 +30,10 @@ from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.side_by_side import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import (
     ProtocolRequest,
+    needed_features,
     protocol_for,
     refuse_unsupported_definition,
 )
@@ -141,6 +143,8 @@ def plan_conversion(
     names = tuple(column.name for column in columns)
     validate_schema(schema, names)
     require_writable_void(schema)
+    # Hidden columns get their names as in a table that is created empty.
+    properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)
     refuse_unsupported_definition(schema, properties, request=request)
     adds = tuple(
         AddFile(

@@ -25,7 +25,8 @@ def data_files(store: LogStore) -> list[ObjectInfo]:
     """The files that are no hidden ones, by name. One walk through the directory; links are not followed.
 
     Names that begin with `_` or `.` are hidden, files and directories alike, unless a directory is one of a
-    partition column (`_day=1`): what a vacuum of the table will keep.
+    partition column (`_day=1`): what a vacuum of the table will keep. The caller has seen that the log is
+    empty; what is hidden in it was left by a writer that died before it had made version 0.
 
     Raises:
         InvalidTableError: there is none, or another Delta table lies within.
@@ -33,6 +34,8 @@ def data_files(store: LogStore) -> list[ObjectInfo]:
     found = []
     for info in store.walk():
         *directories, _ = info.path.split("/")
+        if info.path.startswith(f"{LOG_DIRECTORY}/."):
+            continue
         if LOG_DIRECTORY in directories:
             where = "/".join(directories[: directories.index(LOG_DIRECTORY)]) or "."
             raise InvalidTableError(

@@ -144,6 +144,9 @@ def apply_restore(
     removed = _chosen(latest.files.to_table(), current.removed)
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
     transaction.add(*add_actions(_chosen(target.files.to_table(), adds), data_change=True))
+    if current.renumbered:
+        numbered = _chosen(target.files.to_table(), current.renumbered)
+        transaction.add(*add_actions(numbered, data_change=False))
     result = _figures(current, adds)
     bytes_missing = sum(file.size_bytes for file in current.added if file.path in left_out)
     transaction.set_metrics(
@@ -215,6 +218,7 @@ def _effect(plan: RestorePlan) -> tuple[object, ...]:
         plan.table_id,
         frozenset(plan.added),
         frozenset(plan.removed),
+        frozenset(plan.renumbered),
         plan.metadata_changes,
         plan.changes.beyond_metadata,
     )

@@ -19,7 +19,7 @@ from delta_core.storage.log_store import LogStore
 FileKey = tuple[str, str | None]
 """Path and deletion vector (PROTOCOL.md, "Action Reconciliation")."""
 
-_COLUMNS = ["path", "size_bytes", "stats", "deletion_vector"]
+_COLUMNS = ["path", "size_bytes", "stats", "deletion_vector", "base_row_id", "default_row_commit_version"]
 _LIST_ABOVE = 256
 
 
@@ -33,12 +33,14 @@ class RestoredFile:
         path: as in the log.
         rows: those that its deletion vector leaves; None when not recorded.
         deletion_vector: which rows of the file are deleted.
+        row_ids: its `baseRowId` and `defaultRowCommitVersion` (PROTOCOL.md, "Row Tracking").
     """
 
     path: str
     size_bytes: int
     rows: int | None
     deletion_vector: DeletionVectorDescriptor | None = None
+    row_ids: tuple[int | None, int | None] = (None, None)
 
     @property
     def key(self) -> FileKey:
@@ -62,12 +64,32 @@ def restored_files(snapshot: Snapshot) -> dict[FileKey, RestoredFile]:
         files["size_bytes"].to_pylist(),
         files["stats"].to_pylist(),
         map(_vector, files["deletion_vector"].to_pylist()),
+        zip(files["base_row_id"].to_pylist(), files["default_row_commit_version"].to_pylist(), strict=True),
         strict=True,
     )
     return {
-        key: RestoredFile(path=key[0], size_bytes=size, rows=_num_rows(stats, vector), deletion_vector=vector)
-        for key, (size, stats, vector) in zip(file_keys(files), rows, strict=True)
+        key: RestoredFile(
+            path=key[0],
+            size_bytes=size,
+            rows=_num_rows(stats, vector),
+            deletion_vector=vector,
+            row_ids=row_ids,
+        )
+        for key, (size, stats, vector, row_ids) in zip(file_keys(files), rows, strict=True)
     }
+
+
+def renumbered_files(
+    before: Mapping[FileKey, RestoredFile], after: Mapping[FileKey, RestoredFile]
+) -> tuple[RestoredFile, ...]:
+    """Files of both versions, as in the later one, whose rows have other ids there.
+
+    Row ids change where row tracking was dropped in between. Files that come back would bring ids that rows
+    of these files have by now, so all of them go back to the ids of then. A version without any ids asks for
+    nothing: nobody relies on those that its files have since.
+    """
+    other = [file for key, file in after.items() if key in before and before[key].row_ids != file.row_ids]
+    return tuple(other) if any(file.row_ids != (None, None) for file in other) else ()
 
 
 def missing_files(

@@ -12,7 +12,12 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import RestoreError
 from delta_core.maintenance.plan_json import plan_header
 from delta_core.maintenance.restore.changes import TableChanges, table_changes
-from delta_core.maintenance.restore.files import RestoredFile, missing_files, restored_files
+from delta_core.maintenance.restore.files import (
+    RestoredFile,
+    missing_files,
+    renumbered_files,
+    restored_files,
+)
 from delta_core.maintenance.restore.markdown import plan_markdown
 from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.state import restored_metadata
@@ -77,6 +82,7 @@ class RestorePlan:
         kept_transactions: idempotency keys of what is undone; they stay, so the same loads do nothing.
         changes: the columns and properties that change back, and the table features that do not.
         row_diff: the exact difference in rows, when `diff_rows` was asked for it.
+        renumbered: files that stay, and whose rows get the ids back that they had.
     """
 
     table_id: str
@@ -93,11 +99,13 @@ class RestorePlan:
     kept_transactions: tuple[KeptTransaction, ...] = ()
     changes: TableChanges = field(default_factory=TableChanges)
     row_diff: RowDiff | None = None
+    renumbered: tuple[RestoredFile, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """True when the table is already what it was."""
-        return not (self.added or self.removed or self.metadata_changes or self.changes.beyond_metadata)
+        files = self.added or self.removed or self.renumbered
+        return not (files or self.metadata_changes or self.changes.beyond_metadata)
 
     @property
     def transactions_note(self) -> str | None:
@@ -131,6 +139,7 @@ class RestorePlan:
             "bytes_after": self.bytes_after,
             "added": [_file_json(file) for file in self.added],
             "removed": [_file_json(file) for file in self.removed],
+            "renumbered": [_file_json(file) for file in self.renumbered],
             "missing": list(self.missing),
             "lost_commits": [commit.to_json() for commit in self.lost_commits],
             "kept_transactions": [
@@ -196,6 +205,7 @@ def plan_restore(
         lost_commits=_lost_commits(snapshot, target.version),
         kept_transactions=_kept_transactions(snapshot, target),
         changes=table_changes(snapshot, target),
+        renumbered=renumbered_files(before, after),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_core.actions import Metadata
 from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.data.steps.physical import PhysicalStep
@@ -65,22 +66,27 @@ class FileLayout:
 
     Attributes:
         store: the table's store.
-        plan: the table's.
+        plan: the table's, as new files are laid out.
+        source: as the old files are; another one only where the rewriting changes how files are laid out.
         clustered_by: paths of the columns that the table is clustered by.
         compression: the Parquet codec of new files.
     """
 
     store: LogStore
     plan: WritePlan
+    source: WritePlan
     clustered_by: tuple[tuple[str, ...], ...]
     compression: Compression
 
     @classmethod
     def from_task(cls, task: JsonObject) -> FileLayout:
         """The layout that `layout_fields` put into a task."""
+        plan = WritePlan.from_json(task["plan"])
+        source = task.get("source_plan")
         return cls(
             store=task_store(task["table_uri"]),
-            plan=WritePlan.from_json(task["plan"]),
+            plan=plan,
+            source=plan if source is None else WritePlan.from_json(source),
             clustered_by=tuple(tuple(path) for path in task["clustered_by"]),
             compression=task["compression"],
         )
@@ -104,6 +110,13 @@ class FileLayout:
         needed = self.physical.columns_needed
         mapping = self.plan.mapping
         return {mapping.physical_name(field): field for field in self.plan.schema if field.name in needed}
+
+    def source_fields(self) -> dict[str, StructField]:
+        """The same fields as old files hold them, by their names in new ones."""
+        if self.source is self.plan:
+            return self.fields()
+        found = {field.name: field for field in self.source.schema}
+        return {name: found[field.name] for name, field in self.fields().items()}
 
     def leaves(self) -> list[StatsLeaf]:
         """The columns that get statistics, those by which the table is clustered in any case.
@@ -129,7 +142,12 @@ class FileLayout:
         return pa.schema(fields)
 
     def encoding_of(self, path: str) -> Encoding:
-        """What a file's footer shows about the columns; `path` is a store path."""
+        """What a file's footer shows about the columns; `path` is a store path.
+
+        Nothing, where new files have other names for them.
+        """
+        if self.source is not self.plan:
+            return Encoding(low_cardinality=(), dictionary=())
         strings = {item.name for item in self.physical.file_schema if pa.types.is_string(item.type)}
         low, dictionary = [], []
         with readable(path), TABLE_ONLY.open(self.store, path) as source:
@@ -161,24 +179,29 @@ class FileLayout:
         return {column.name: name for name, column in found.items() if column is not None}
 
 
-def layout_fields(snapshot: Snapshot, *, compression: Compression | None = None) -> dict[str, Any]:
+def layout_fields(
+    snapshot: Snapshot, *, compression: Compression | None = None, definition: Metadata | None = None
+) -> dict[str, Any]:
     """The fields of a task from which `FileLayout.from_task` makes the layout again.
 
     Args:
         snapshot: of the table.
         compression: the codec of new files; that of the table when None.
+        definition: what the table's metadata becomes in the commit of the new files; None leaves it.
 
     Raises:
         InvalidTableError: what the table says of its rows contradicts itself.
         ConfigurationError, InvalidTablePropertyError: no such codec.
     """
-    plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
-    return {
+    source = WritePlan.of(snapshot.protocol, snapshot.metadata)
+    plan = source if definition is None else WritePlan.of(snapshot.protocol, definition)
+    fields = {
         "table_uri": snapshot.store.uri,
         "plan": plan.to_json(),
         "clustered_by": [list(path) for path in clustered_by(snapshot, plan)],
         "compression": choose_compression(compression, plan.properties),
     }
+    return fields if definition is None else {**fields, "source_plan": source.to_json()}
 
 
 def clustered_by(snapshot: Snapshot, plan: WritePlan) -> Sequence[tuple[str, ...]]:

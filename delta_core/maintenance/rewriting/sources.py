@@ -100,9 +100,9 @@ class SourceRows:
         self.target = target
         self._layout = layout
         self._files = {file.path: file for file in files}
-        self._mapping = layout.plan.mapping
+        self._mapping = layout.source.mapping
         self._by_file_column = self._mapping.mode is not ColumnMappingMode.NONE or layout.plan.has_variants
-        self._fields = {name: _stored(field) for name, field in layout.fields().items()}
+        self._fields = {name: _stored(field) for name, field in layout.source_fields().items()}
         self._constants = {
             name: parse_column(pa.array([partition_values[name]], pa.string()), self._fields[name].data_type)[
                 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from delta_core.errors import MaintenanceError
-from delta_core.maintenance.vacuum.listing import FileKind, classify
+from delta_core.maintenance.vacuum.listing import FileKind, classify, may_be_icebergs
 from delta_core.snapshot.snapshot import Snapshot
 
 
@@ -31,10 +31,13 @@ def require_deletable(snapshot: Snapshot, paths: Sequence[str]) -> None:
     Raises:
         MaintenanceError: the plan was not made by `plan_vacuum`, or was changed since.
     """
+    for_iceberg = may_be_icebergs(snapshot)
     for path in paths:
-        if classify(path, partition_columns=snapshot.partition_columns) is FileKind.KEPT:
+        kind = classify(path, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
+        if kind is FileKind.KEPT:
             raise MaintenanceError(
                 f"the plan would delete {path!r}",
-                cause="no vacuum deletes the log, nor files and directories whose names begin with _ or .",
+                cause="no vacuum deletes the log, files and directories whose names begin with _ or ., nor "
+                "Iceberg's metadata",
                 fix="plan again",
             )

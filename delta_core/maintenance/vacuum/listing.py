@@ -8,6 +8,7 @@ from enum import Enum
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.feature import writer_features
 
 RESERVED_DIRECTORIES = frozenset({"_delta_log", "_deltaward"})
 """Never looked into, whatever their age."""
@@ -25,15 +26,24 @@ class FileKind(Enum):
     KEPT = "kept"
 
 
-def classify(path: str, *, partition_columns: Sequence[str]) -> FileKind:
+ICEBERG_DIRECTORY = "metadata"
+"""Where tables that are Iceberg's too have Iceberg's metadata, below their root."""
+
+
+def classify(path: str, *, partition_columns: Sequence[str], for_iceberg: bool = False) -> FileKind:
     """What a store path is to a vacuum.
 
     Names that start with `_` or `.` are kept, files and directories alike, as other engines use them;
     a directory of a partition column (`_day=1`) is no such name, nor is that of change data, and the
     unfinished files of one of our jobs are known leftovers.
+
+    Args:
+        path: below the table's root.
+        partition_columns: the table's.
+        for_iceberg: whether Iceberg's metadata may lie there; its folder is kept then, too.
     """
     parts = path.split("/")
-    if parts[0] in RESERVED_DIRECTORIES:
+    if parts[0] in RESERVED_DIRECTORIES or (for_iceberg and parts[0] == ICEBERG_DIRECTORY and len(parts) > 1):
         return FileKind.KEPT
     if len(parts) > 2 and parts[1] == STAGING_DIRECTORY and _is_job_directory(parts[0]):
         return FileKind.STAGING
@@ -44,6 +54,14 @@ def classify(path: str, *, partition_columns: Sequence[str]) -> FileKind:
     if any(part.startswith(("_", ".")) and not part.startswith(prefixes) for part in directories):
         return FileKind.KEPT
     return FileKind.CHANGE_DATA if is_change_data(path) else FileKind.DATA
+
+
+def may_be_icebergs(snapshot: Snapshot) -> bool:
+    """Whether Iceberg's metadata may lie below the table's root: no log says which files of it are in use."""
+    formats = snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", "")
+    return "iceberg" in formats.lower() or any(
+        name.startswith("icebergCompat") for name in writer_features(snapshot.protocol)
+    )
 
 
 def is_change_data(path: str) -> bool:
@@ -57,8 +75,9 @@ def listed_files(snapshot: Snapshot) -> Iterator[tuple[ObjectInfo, FileKind]]:
     Raises:
         StorageError: a directory could not be listed; then nothing is known and nothing may be deleted.
     """
+    for_iceberg = may_be_icebergs(snapshot)
     for info in snapshot.store.walk():
-        kind = classify(info.path, partition_columns=snapshot.partition_columns)
+        kind = classify(info.path, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
         if kind is not FileKind.KEPT:
             yield info, kind
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import ConcurrentModificationError, InvalidTableError
 from delta_core.table_features.surface import Surface
+from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation
 from tests.state_machine.reading import data_files
@@ -46,7 +47,7 @@ def z_order(machine: TableMachine, draw: Draw) -> None:
 
 def _restore(machine: TableMachine, version: int, **arguments: int) -> None:
     target = machine.model.at(version)
-    if machine.refuses(Surface.RESTORE):
+    if machine.refuses(Surface.RESTORE) or breaks_iceberg(machine.newest, machine.state, target):
         machine.does(lambda: machine.table.restore(**arguments), target, surface=Surface.RESTORE)
         return
     before = machine.state

@@ -213,10 +213,13 @@ def test_an_append_only_table_is_refused_before_it_is_read(tmp_path: Path) -> No
 
 
 def test_a_feature_that_is_not_written_is_refused_before_any_file(tmp_path: Path) -> None:
-    table = make(tmp_path, vectors=True, features=("materializePartitionColumns",))
-    with pytest.raises(
-        UnsupportedTableFeatureError, match=r"Cannot delete rows.*materializePartitionColumns"
-    ):
+    table = make(
+        tmp_path,
+        vectors=True,
+        features=("inCommitTimestamp-preview",),
+        configuration={"delta.enableInCommitTimestamps-preview": "true"},
+    )
+    with pytest.raises(UnsupportedTableFeatureError, match=r"Cannot delete rows.*inCommitTimestamp-preview"):
         table.delete("id = 1")
 
 

@@ -51,8 +51,8 @@ def test_names_of_other_engines_and_of_users_are_kept(tmp_path: Path) -> None:
 
 def test_one_that_needs_a_feature_is_refused_by_the_feature(tmp_path: Path) -> None:
     write_deltalake(tmp_path, ROWS)
-    with pytest.raises(UnsupportedTableFeatureError, match="icebergCompatV2"):
-        DeltaTable(tmp_path).alter.set_properties({"delta.enableIcebergCompatV2": "true"})
+    with pytest.raises(UnsupportedTableFeatureError, match="icebergCompatV3"):
+        DeltaTable(tmp_path).alter.set_properties({"delta.enableIcebergCompatV3": "true"})
 
 
 def test_what_the_table_has_already_may_stay_and_change(tmp_path: Path) -> None:

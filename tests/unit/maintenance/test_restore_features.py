@@ -442,14 +442,14 @@ def test_the_change_feed_of_a_restore_says_what_changed(tmp_path: Path) -> None:
 
 def test_what_restoring_does_not_do_is_refused_by_name(tmp_path: Path) -> None:
     log = LogBuilder(tmp_path)
-    listed = frozenset({"icebergCompatV1", "columnMapping"})
+    listed = frozenset({"inCommitTimestamp-preview"})
     log.commit(
-        protocol(min_reader_version=2, min_writer_version=7, writer_features=listed),
-        metadata(configuration={"delta.enableIcebergCompatV1": "true"}),
+        protocol(min_writer_version=7, writer_features=listed),
+        metadata(configuration={"delta.enableInCommitTimestamps-preview": "true"}),
         add("a"),
     )
     log.commit(remove("a"))
-    with pytest.raises(UnsupportedTableFeatureError, match="icebergCompatV1"):
+    with pytest.raises(UnsupportedTableFeatureError, match="inCommitTimestamp-preview"):
         DeltaTable(tmp_path).restore(0, ignore_missing_files=True)
     assert Snapshot.load(LocalLogStore(tmp_path)).version == 1
     assert isinstance(DeltaTable(tmp_path).metadata(), Metadata)

@@ -160,7 +160,6 @@ def test_features_come_with_what_they_require() -> None:
 @pytest.mark.parametrize(
     ("properties", "name"),
     [
-        ({"delta.enableMaterializePartitionColumnsFeature": "true"}, "materializePartitionColumns"),
         ({"delta.enableIcebergCompatV3": "true"}, "icebergCompatV3"),
         ({"delta.enableVariantShredding": "true"}, "variantShredding"),
         ({"delta.feature.clustering": "supported"}, "clustering"),
@@ -221,7 +220,7 @@ def test_a_request_is_met_by_what_has_it() -> None:
 def test_a_write_turns_nothing_on_that_was_ignored_before() -> None:
     """A property without its feature asks nothing, and refusing rows for it would be new."""
     current = Protocol(min_reader_version=1, min_writer_version=2)
-    ignored = {"delta.enableMaterializePartitionColumnsFeature": "true"}
+    ignored = {"delta.enableIcebergCompatV3": "true"}
     wider = StructType((*PLAIN.fields, StructField(name="t", data_type=TIMESTAMP_NTZ)))
     evolved = evolved_protocol(current, ignored, before=PLAIN, after=wider)
     assert evolved.writer_features == {"appendOnly", "invariants", "timestampNtz"}

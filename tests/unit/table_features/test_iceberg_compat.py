@@ -27,7 +27,6 @@ from delta_core.table_features.iceberg_compat import (
     NESTED_IDS_KEY,
     iceberg_violations,
     require_iceberg_compatibility,
-    writes_partition_columns,
 )
 from tests.support.log_builder import add, metadata
 
@@ -228,9 +227,3 @@ def test_no_file_has_a_deletion_vector_and_the_error_says_all() -> None:
         )
     assert "a has a deletion vector" in caught.value.cause
     assert "rows of b" in caught.value.cause
-
-
-def test_who_writes_partition_columns() -> None:
-    assert writes_partition_columns(listing(V1), table(V1))
-    assert not writes_partition_columns(listing(V1), metadata())
-    assert writes_partition_columns(listing("materializePartitionColumns"), metadata())

@@ -68,7 +68,8 @@ def test_the_mode_stays_while_columns_are_mapped() -> None:
         ({MAX_COLUMN_ID: "10"}, {}, {MAX_COLUMN_ID: "10"}),
         ({MAX_COLUMN_ID: "?"}, {MAX_COLUMN_ID: "3"}, {MAX_COLUMN_ID: "3"}),
         ({}, {ROW_ID_COLUMN: "old"}, {ROW_ID_COLUMN: "old"}),
-        ({ROW_ID_COLUMN: "new"}, {ROW_ID_COLUMN: "old"}, {ROW_ID_COLUMN: "new"}),
+        ({ROW_ID_COLUMN: "new"}, {ROW_ID_COLUMN: "old"}, {ROW_ID_COLUMN: "old"}),
+        ({ROW_ID_COLUMN: "new"}, {}, {ROW_ID_COLUMN: "new"}),
         ({}, {ENABLEMENT_VERSION: "3", ENABLEMENT_TIMESTAMP: "5", IN_COMMIT_TIMESTAMPS: "true"}, {}),
         (
             {ENABLEMENT_VERSION: "8", ENABLEMENT_TIMESTAMP: "9", IN_COMMIT_TIMESTAMPS: "true"},
