@@ -195,9 +195,16 @@ def _changes(peers: Peers, table: WrittenTable) -> dict[str, Any]:
         more = [name for name in theirs.column_names if name not in ours.column_names]
         assert all(theirs.column(name).null_count == theirs.num_rows for name in more), more
         what = f"changes of versions {first} to {last}"
+        required = {column.name for column in table.model.at(last).columns if not column.nullable}
+        invented = [name for name in kept if name in required and ours.column(name).null_count]
+        if invented:
+            # A restore takes rows away that were allowed to have a null, and makes the column NOT NULL again.
+            outcome["refused"]["it reads a value where a column was allowed to be null before a restore"] += 1
+            kept = [name for name in kept if name not in invented]
         _same(canonical_rows(theirs.select(kept)), canonical_rows(ours.select(kept)), what)
-        outcome["versions"] += last - first + 1
-        outcome["rows"] += ours.num_rows
+        if not invented:
+            outcome["versions"] += last - first + 1
+            outcome["rows"] += ours.num_rows
     outcome["refused"] = dict(outcome["refused"])
     return outcome
 
