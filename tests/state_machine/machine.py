@@ -180,14 +180,17 @@ class TableMachine(RuleBasedStateMachine):
         self.settle(state)
         return True
 
-    def settle(self, state: State) -> None:
-        """Whatever was committed since, the table has this state now."""
+    def settle(self, state: State, *, meanwhile: State | None = None) -> None:
+        """Whatever was committed since, the table has this state now; `meanwhile` is that of commits before."""
         new = range(self.model.latest + 1, newest_version(self.path) + 1)
         if new:
             self.newest = self.fresh()
             state = self.with_numbers(state, self.newest)
         for version in new:
-            self.model.add(state, self.clock.now_ms() + version - new.start)
+            last = version == new.stop - 1
+            self.model.add(
+                state if last or meanwhile is None else meanwhile, self.clock.now_ms() + version - new.start
+            )
         if not new:
             assert state.rows == self.state.rows, "the rows should have changed, and there is no commit"
 
