@@ -435,6 +435,21 @@ class CloneError(MaintenanceError):
     code = "CLONE_REFUSED"
 
 
+class CloneDivergedError(CloneError):
+    """The target has a version that the source does not have, so the source's history is not its own."""
+
+    code = "CLONE_DIVERGED"
+    conflict = True
+
+
+class CloneOutdatedError(CloneError):
+    """The source's log was cleaned up while it was copied."""
+
+    code = "CLONE_OUTDATED"
+    retryable = True
+    conflict = True
+
+
 class VerificationError(MaintenanceError):
     """What was done does not match what was planned."""
 
