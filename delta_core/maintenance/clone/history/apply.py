@@ -12,7 +12,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
-from delta_core.log.listing import LogListing, list_log, with_commits
+from delta_core.log.listing import CheckpointFiles, LogListing, list_log, with_commits
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.history.claim import CLAIM_PATH, require_claim
@@ -98,7 +98,7 @@ def clone_history(
             directory=Path(directory),
         )
         files = staging.stage()
-        hint = _hint(source.store, kept)
+        hint = _hint(source.store, (*there.checkpoints, *kept.checkpoints))
         copied = 0
         if copies.missing:
             copied = copy_files(copies.missing, target=target, allowed_roots=allowed_roots, executor=executor)
@@ -164,10 +164,10 @@ def _require_own(
     raise diverged(target, commit_path(newest))
 
 
-def _hint(source: LogStore, kept: KeptLog) -> LastCheckpoint | None:
-    """The source's, of a checkpoint that is copied; without its sizes, which may be others in the clone."""
+def _hint(source: LogStore, checkpoints: Sequence[CheckpointFiles]) -> LastCheckpoint | None:
+    """The source's, of a checkpoint that the clone has; without its sizes, which may be others there."""
     hint = read_last_checkpoint(source)
-    if hint is None or hint.version not in {item.version for item in kept.checkpoints}:
+    if hint is None or hint.version not in {item.version for item in checkpoints}:
         return None
     return LastCheckpoint(
         version=hint.version, size=hint.size, parts=hint.parts, num_add_files=hint.num_add_files
