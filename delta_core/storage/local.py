@@ -219,6 +219,8 @@ class LocalLogStore:
         nanoseconds = modified_ms * 1_000_000
         try:
             os.utime(self._resolve(path), ns=(nanoseconds, nanoseconds))
+        except FileNotFoundError as error:
+            raise not_found(path) from error
         except OSError as error:
             raise translated(error, path, "set the time of") from error
 
