@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def made(path: Path, policy: str) -> Path:
-    """Versions 0 to 6 with vectors, changes and checkpoints of versions 2 and 5; made within milliseconds."""
+    """Versions 0 to 6, of an hour each until an hour ago, with vectors, changes and two checkpoints."""
     configuration = {**FEATURES, "delta.checkpointPolicy": policy}
     DeltaTable.create(path, SCHEMA, partition_by=["part"], configuration=configuration)
     write_deltalake(path, rows(*range(10)), mode="append")
@@ -43,8 +44,9 @@ def made(path: Path, policy: str) -> Path:
     DeltaTable(path).optimize.compact()
     write_checkpoint(Snapshot.load(LocalLogStore(path)))
     write_deltalake(path, rows(30), mode="append")
+    began = int(time.time()) - 7 * 3600
     for version in range(7):
-        moment = 1_700_000_000 + version * 3600
+        moment = began + version * 3600
         os.utime(path / "_delta_log" / f"{version:020}.json", (moment, moment))
     return path
 
