@@ -71,8 +71,8 @@ def clone_table(
     versions that a vacuum of the source has deleted are no obstacle; they are counted.
 
     Requests: both logs; for a deep clone two or three for each file to copy, many side by side; one commit.
-    With `keep_history` a listing of all of the source and of the clone, each commit twice, and in order one
-    or two requests for each file of the log.
+    With `keep_history` the source's commits twice, two looks at each file, or listings of all of both tables,
+    and in order one or two requests for each file of the log.
 
     Args:
         source_uri: the table to clone.

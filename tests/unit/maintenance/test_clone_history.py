@@ -20,9 +20,10 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import VersionNotFoundError
 from delta_core.maintenance.clone import CloneResult, KeptHistory
-from delta_core.maintenance.clone.history import publish
+from delta_core.maintenance.clone.history import clone_history, copies, publish
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from tests.support.counting_store import CountingStore
 
 MakeTable = Callable[..., Path]
 
@@ -236,6 +237,23 @@ def test_files_that_a_vacuum_took_before_are_counted(make_table: MakeTable, tmp_
     result = history_of(source, target, compare_bytes=True)
     assert kept(result).files_gone == 1
     assert ids(target) == ids(source)
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_requests_go_side_by_side(
+    make_table: MakeTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    source, target = CountingStore(make_table(commits=9)), CountingStore(tmp_path / "c")
+    monkeypatch.setattr(copies, "_FEW", few)
+    snapshot = Snapshot.load(source)
+    source.reset()
+    source.latency.first_byte = 0.05
+    result = clone_history(snapshot, target)
+    assert (result.files_copied, kept(result).versions_copied) == (9, 9)
+    assert sum(path.endswith(".json") for path in source.requests.gets) == 19  # with one to begin with
+    assert source.requests.most_at_once > 1
+    assert log_of(tmp_path / "c") == log_of(tmp_path / "t")
+    assert clone_history(snapshot, target).files_copied == 0
 
 
 @pytest.mark.parametrize("policy", ["v2", "classic"])

@@ -15,7 +15,7 @@ from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from delta_core.log.listing import CheckpointFiles, LogListing, list_log, with_commits
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.clone.copying import copy_files
-from delta_core.maintenance.clone.history.claim import CLAIM_PATH, require_claim
+from delta_core.maintenance.clone.history.claim import require_claim
 from delta_core.maintenance.clone.history.copies import plan_copies
 from delta_core.maintenance.clone.history.digests import compare_files
 from delta_core.maintenance.clone.history.kept_log import KeptLog, later_log, whole_log
@@ -84,9 +84,8 @@ def clone_history(
         kept = later_log(listing, after=newest, version=source.version, uri=source.store.uri)
         _require_own(source.store, listing, target, there, names)
     _look(named, source, source.store if is_new else target, kept, clock)
-    present = {info.path: info.size_bytes for info in target.walk() if info.path != CLAIM_PATH}
-    require_claim(target, table_id=source.metadata.id, present=present)
-    copies = plan_copies(named, source=source, target=target, present=present)
+    require_claim(target, table_id=source.metadata.id)
+    copies = plan_copies(named, source=source, target=target)
     remote = target.remote or source.store.remote
     executor = executor or InlineExecutor(MAX_REQUESTS if remote else None)
     with tempfile.TemporaryDirectory(prefix="deltaward-clone-") as directory:

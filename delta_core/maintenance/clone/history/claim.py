@@ -6,9 +6,6 @@ the clone's own before it is taken for a copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-
 import orjson
 
 from delta_core.errors import CloneError, ObjectExistsError, ObjectNotFoundError, StorageError
@@ -20,13 +17,14 @@ CLAIM_PATH = f"{RESERVED_DIRECTORY}/history-of.json"
 _FORMAT_VERSION = 1
 
 
-def require_claim(target: LogStore, *, table_id: str, present: Iterable[str]) -> None:
-    """Claim a free place for the clone of a table, or find that it is claimed for it. One or two requests.
+def require_claim(target: LogStore, *, table_id: str) -> None:
+    """Claim a free place for the clone of a table, or find that it is claimed for it.
+
+    One request; in a free place a listing and two.
 
     Args:
         target: the clone's store.
         table_id: the source's `metaData.id`.
-        present: the paths of what is there.
 
     Raises:
         CloneError: the place is another table's, or holds other files.
@@ -35,9 +33,10 @@ def require_claim(target: LogStore, *, table_id: str, present: Iterable[str]) ->
     claim = orjson.dumps({"formatVersion": _FORMAT_VERSION, "tableId": table_id})
     found = _read(target)
     if found is None:
-        strange = list(islice(present, 1))
-        if strange:
-            raise _taken(target, f"{strange[0]!r} is there, and no clone with its history was begun.")
+        strange = next(iter(target.walk()), None)
+        # Whoever claims it for the same table at this moment has written the claim alone.
+        if strange is not None and strange.path != CLAIM_PATH:
+            raise _taken(target, f"{strange.path!r} is there, and no clone with its history was begun.")
         try:
             target.put_if_absent(CLAIM_PATH, claim)
             return

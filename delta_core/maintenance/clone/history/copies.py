@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from delta_core.errors import CloneError, MissingDataFileError, ObjectNotFoundError
-from delta_core.maintenance.clone.history.named_files import NamedFiles, NamedObject
+from delta_core.maintenance.clone.history.named_files import NamedFiles
 from delta_core.maintenance.clone.translation import Copy
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import ObjectPlace
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.side_by_side import MAX_REQUESTS
+
+_FEW = 1000
+"""So many objects are asked for by name; a store lists as many with one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +33,23 @@ class HistoryCopies:
     gone: tuple[str, ...]
 
 
-def plan_copies(
-    named: NamedFiles, *, source: Snapshot, target: LogStore, present: Mapping[str, int]
-) -> HistoryCopies:
-    """Look for the objects. A walk of the source, and a request for each that the walk does not show.
+def plan_copies(named: NamedFiles, *, source: Snapshot, target: LogStore) -> HistoryCopies:
+    """Look for the objects, in the source and in the clone.
+
+    Requests: of few objects two for each, side by side; of many a walk of both tables, and one for each
+    object that the walk of the source does not show.
 
     Args:
         named: what the kept versions name.
         source: the newest of them.
         target: the clone's store.
-        present: sizes of what is in the clone's place, by path.
 
     Raises:
         MissingDataFileError: the newest version has a file that is gone.
         CloneError: a file of the clone has another size.
     """
-    sizes = {info.path: info.size_bytes for info in source.store.walk()}
-    found = _looked_up(named, sizes, source.store)
+    found = _looked_up(named, source.store)
+    present = _sizes(target, named.objects)
     missing, there, gone = [], [], []
     for path, item in named.objects.items():
         size_bytes = found.get(path)
@@ -70,24 +74,35 @@ def plan_copies(
     return HistoryCopies(missing=tuple(missing), present=tuple(there), gone=tuple(gone))
 
 
-def _looked_up(named: NamedFiles, sizes: Mapping[str, int], source: LogStore) -> dict[str, int | None]:
-    """The sizes of the objects; None for one that is not there."""
-
-    def known(item: NamedObject) -> int | None:
-        return sizes.get(item.place.path) if item.place.store.uri == source.uri else None
-
-    found = {path: known(item) for path, item in named.objects.items()}
+def _looked_up(named: NamedFiles, source: LogStore) -> dict[str, int]:
+    """The sizes of the objects that are there, by their paths in the clone."""
+    places = {path: item.place for path, item in named.objects.items()}
+    found: dict[str, int] = {}
+    if len(places) > _FEW:
+        own = {place.path: path for path, place in places.items() if place.store.uri == source.uri}
+        for info in source.walk():
+            if info.path in own:
+                found[own[info.path]] = info.size_bytes
     # In another table, behind a link, or not shown yet by a store that is slow to list.
-    unknown = [path for path, size_bytes in found.items() if size_bytes is None]
+    return found | _asked({path: place for path, place in places.items() if path not in found})
+
+
+def _sizes(store: LogStore, paths: Collection[str]) -> dict[str, int]:
+    """The sizes of the objects that are there."""
+    if len(paths) > _FEW:
+        return {info.path: info.size_bytes for info in store.walk() if info.path in paths}
+    return _asked({path: ObjectPlace(store, path) for path in paths})
+
+
+def _asked(places: Mapping[str, ObjectPlace]) -> dict[str, int]:
     with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="deltaward-look") as pool:
-        asked = pool.map(lambda path: _size(named.objects[path]), unknown)
-        found.update(zip(unknown, asked, strict=True))
-    return found
+        sizes = pool.map(_size, places.values())
+        return {path: size for path, size in zip(places, sizes, strict=True) if size is not None}
 
 
-def _size(item: NamedObject) -> int | None:
+def _size(place: ObjectPlace) -> int | None:
     try:
-        return item.place.store.head(item.place.path).size_bytes
+        return place.store.head(place.path).size_bytes
     except ObjectNotFoundError:
         return None
 
