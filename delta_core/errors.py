@@ -49,8 +49,8 @@ class DeltaError(Exception):
 def escape_control_characters(text: str) -> str:
     """The text with control and bidirectional-override characters as escapes.
 
-    Table contents (names, paths, commit texts) reach messages and the log; they must not be able to forge
-    lines or to drive a terminal. What is escaped already stays as it is, so messages may hold others.
+    Table contents reach messages and the log; they must not forge lines or drive a terminal. What is escaped
+    already stays as it is, so messages may hold others.
     """
     if text.isprintable():
         return text
@@ -72,8 +72,6 @@ def _rebuild_unknown(
 
 
 # ---------------------------------------------------------------- storage
-
-
 class StorageError(DeltaError):
     """The store failed; nothing is known to be wrong with the table."""
 
@@ -146,8 +144,6 @@ class StoreContractError(StorageError):
 
 
 # ---------------------------------------------------------------- tables
-
-
 class InvalidTableError(DeltaError):
     """The table, as stored, cannot be read as asked."""
 
@@ -240,8 +236,6 @@ class IcebergCompatibilityError(ProtocolError):
 
 
 # ---------------------------------------------------------------- schema, expressions, configuration
-
-
 class SchemaError(DeltaError):
     """A schema is invalid or does not fit."""
 
@@ -297,8 +291,6 @@ class InvalidTablePropertyError(ConfigurationError):
 
 
 # ---------------------------------------------------------------- commits
-
-
 class CommitError(DeltaError):
     """A commit did not happen."""
 
@@ -402,8 +394,6 @@ class ConcurrentWriteError(ConcurrentModificationError):
 
 
 # ---------------------------------------------------------------- maintenance, jobs
-
-
 class MaintenanceError(DeltaError):
     """A maintenance operation cannot run as asked."""
 
