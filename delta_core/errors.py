@@ -1,8 +1,7 @@
 """Every error that deltaward raises, in one hierarchy.
 
-Two questions decide what a caller does with a failure, so each class answers both: may the same call
-succeed if it is simply made again (`retryable`), and did another writer win (`conflict`). Callers
-decide by class or by these two flags, never by message text.
+Two questions decide what a caller does, so each class answers both: may the same call succeed if made again
+(`retryable`), and did another writer win (`conflict`). Callers decide by class or flag, never by text.
 
 A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`. Names and paths in it
 may be those of a hostile table, so it is one line that cannot drive a terminal.
