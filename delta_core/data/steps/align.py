@@ -16,23 +16,9 @@ from delta_core.data.row_batch import Array, Columns, RowBatch
 from delta_core.data.write_plan import WritePlan, has_variant
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
 from delta_core.schema.enforcement import conform
-from delta_core.schema.types import (
-    BINARY,
-    VARIANT,
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-)
+from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.schema.variant_parts import schema_in_parts
 from delta_core.variants.validation import first_malformed
-
-_VARIANT_PARTS = StructType(
-    (
-        StructField(name="metadata", data_type=BINARY, nullable=False),
-        StructField(name="value", data_type=BINARY, nullable=False),
-    )
-)
 
 
 class AlignStep:
@@ -48,7 +34,7 @@ class AlignStep:
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
-        self._schema = _with_parts(plan.schema) if plan.has_variants else plan.schema
+        self._schema = schema_in_parts(plan.schema) if plan.has_variants else plan.schema
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """Rows with the caller's columns as rows with the table's."""
@@ -78,23 +64,6 @@ class AlignStep:
 
 def _nullable(schema: StructType, names: frozenset[str]) -> StructType:
     return StructType(tuple(replace(f, nullable=True) if f.name in names else f for f in schema))
-
-
-def _with_parts(schema: StructType) -> StructType:
-    return StructType(tuple(replace(f, data_type=_parts(f.data_type)) for f in schema))
-
-
-def _parts(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return _with_parts(data_type)
-        case ArrayType():
-            return replace(data_type, element_type=_parts(data_type.element_type))
-        case MapType():
-            return replace(
-                data_type, key_type=_parts(data_type.key_type), value_type=_parts(data_type.value_type)
-            )
-    return _VARIANT_PARTS if data_type == VARIANT else data_type
 
 
 def _check_variants(schema: StructType, columns: Columns) -> None:
