@@ -35,6 +35,18 @@ def has_parts(data_type: DataType) -> bool:
     )
 
 
+def has_variants(data_type: DataType) -> bool:
+    """Whether a type is a variant or has one in it."""
+    match data_type:
+        case StructType():
+            return any(has_variants(field.data_type) for field in data_type)
+        case ArrayType():
+            return has_variants(data_type.element_type)
+        case MapType():
+            return has_variants(data_type.key_type) or has_variants(data_type.value_type)
+    return data_type == VARIANT
+
+
 def in_parts(data_type: DataType) -> DataType:
     """The type with structs in place of variants, wherever they are in it."""
     match data_type:

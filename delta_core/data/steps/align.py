@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.data.row_batch import Array, Columns, RowBatch
-from delta_core.data.write_plan import WritePlan, has_variant
+from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
 from delta_core.schema.enforcement import conform
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
-from delta_core.schema.variant_parts import schema_in_parts
+from delta_core.schema.variant_parts import has_variants, schema_in_parts
 from delta_core.variants.validation import first_malformed
 
 RowOf: TypeAlias = Callable[[int], int]
@@ -87,7 +87,7 @@ def _check_variants(schema: StructType, columns: Columns) -> None:
 
 def _variants_in(column: Array, data_type: DataType, first_row: int) -> Iterator[tuple[pa.Array, RowOf]]:
     """The variants in a column, wherever they are in it, and whose they are; those below a null are left out."""
-    if not has_variant(data_type):
+    if not has_variants(data_type):
         return
     if isinstance(column, pa.ChunkedArray):
         for chunk in column.chunks:

@@ -154,23 +154,12 @@ def test_versions_come_back_and_are_cloned(table: DeltaTable, tmp_path: Path) ->
     table.create_checkpoint()
     table.restore(0)
     assert found(table) == expected()
-    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    table.vacuum(retention_hours=0, enforce_retention=False, dry_run=False)
     for shallow in (False, True):
         clone_table(table.table_uri, tmp_path / f"c{shallow}", shallow=shallow)
         clone = DeltaTable(tmp_path / f"c{shallow}", allowed_roots=[table.table_uri])
         assert found(clone) == expected()
         assert "variantType" in supported_features(clone.protocol())
-
-
-def test_a_file_of_variants_is_converted(tmp_path: Path) -> None:
-    from delta_core import convert_to_deltalake
-
-    (tmp_path / "t").mkdir()
-    pq.write_table(rows(), tmp_path / "t" / "a.parquet")
-    convert_to_deltalake(tmp_path / "t")
-    table = DeltaTable(tmp_path / "t")
-    assert "variantType" in supported_features(table.protocol())
-    assert found(table) == expected()
 
 
 @pytest.mark.parametrize("listed", ["variantType-preview", "variantType", ""])
@@ -257,7 +246,7 @@ def test_the_feature_is_dropped_when_the_columns_are_gone(table: DeltaTable) -> 
         table.alter.set_properties({"delta.columnMapping.mode": "name"})
     with pytest.raises(FeatureRemovalError, match="variant"):
         table.alter.drop_feature("variantType")
-    table.alter.drop_columns("v", "l", "m", "s.x")
+    table.alter.drop_columns(["v", "l", "m", ("s", "x")])
     table.alter.drop_feature("variantType")
     assert "variantType" not in supported_features(table.protocol())
     assert table.to_pyarrow_table().num_rows == len(VALUES)
