@@ -154,7 +154,7 @@ def test_versions_come_back_and_are_cloned(table: DeltaTable, tmp_path: Path) ->
     table.create_checkpoint()
     table.restore(0)
     assert found(table) == expected()
-    table.vacuum(retention_hours=0, enforce_retention=False, dry_run=False)
+    table.vacuum(0, enforce_retention=False, force=True, dry_run=False)
     for shallow in (False, True):
         clone_table(table.table_uri, tmp_path / f"c{shallow}", shallow=shallow)
         clone = DeltaTable(tmp_path / f"c{shallow}", allowed_roots=[table.table_uri])
