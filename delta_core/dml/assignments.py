@@ -188,9 +188,7 @@ class Assignments:
         if isinstance(value, Expression):
             expression = _stored(value, path, data_type, self._plan.schema)
             return _Value(path=path, data_type=data_type, expression=expression)
-        return _Value(
-            path=path, data_type=data_type, constant=python_scalar(value, data_type, shown(path))
-        )
+        return _Value(path=path, data_type=data_type, constant=python_scalar(value, data_type, shown(path)))
 
     def _default(self, path: Path, data_type: DataType) -> pa.Scalar:
         if len(path) == 1 and path[0] in self._defaults.texts:

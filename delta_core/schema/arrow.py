@@ -120,8 +120,8 @@ def from_arrow(schema: pa.Schema) -> StructType:
     """The Delta schema that holds an Arrow schema's rows without loss.
 
     Raises:
-        SchemaError: a column has a type that Delta does not have (time of day, duration, ...), or is marked as
-            a variant and is none.
+        SchemaError: a column has a type that Delta does not have (time of day, duration, ...), or is marked
+            as a variant and is none.
     """
     return StructType(tuple(_field_from_arrow(field, field.name) for field in schema))
 

@@ -101,9 +101,7 @@ def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[st
         if folded in seen:
             problems.append(f"column {field.name} appears twice (names are compared without case)")
         seen.add(folded)
-    _compare_structs(
-        table_schema, as_the_table_has_them(table_schema, from_arrow(data_schema)), "", problems
-    )
+    _compare_structs(table_schema, as_the_table_has_them(table_schema, from_arrow(data_schema)), "", problems)
     return problems
 
 

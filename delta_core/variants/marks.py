@@ -1,7 +1,7 @@
 """How Arrow tells a variant from a struct that happens to have the same two fields.
 
-The field carries the name of Arrow's canonical extension type (`arrow.parquet.variant`), as what is left of the
-extension where nobody has registered it: any library passes that on, and none has to know it.
+The field carries the name of Arrow's canonical extension type (`arrow.parquet.variant`), as what is left of
+the extension where nobody has registered it: any library passes that on, and none has to know it.
 """
 
 from __future__ import annotations

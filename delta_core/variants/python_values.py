@@ -1,4 +1,4 @@
-"""Python values as variants (apache/parquet-format, VariantEncoding.md), for who has no encoder of his own."""
+"""Python values as variants (apache/parquet-format, VariantEncoding.md), for who has no encoder."""
 
 from __future__ import annotations
 

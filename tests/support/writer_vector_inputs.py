@@ -53,7 +53,7 @@ def _supported(feature: str) -> dict[str, str]:
 _NO_NAMES = "010000"
 _NULL = {"metadata": _NO_NAMES, "value": "00"}
 _TEXT = {"metadata": _NO_NAMES, "value": "0d616263"}
-_OBJECT = {"metadata": "110200010261" "62", "value": "02020001000204" "0c050c06"}
+_OBJECT = {"metadata": "11020001026162", "value": "020200010002040c050c06"}
 """The variants null, "abc" and {"a": 5, "b": 6}."""
 
 

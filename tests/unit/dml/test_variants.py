@@ -100,7 +100,9 @@ def test_files_hold_two_required_byte_strings(table: DeltaTable) -> None:
     text = str(pq.read_metadata(file).schema)
     assert text.count("required binary") >= 8
     (add,) = table.snapshot.files.to_table().to_pylist()
-    assert '"minValues":{"id":0' in add["stats"].replace(" ", "").replace("col-", "") or "col-" in add["stats"]
+    assert (
+        '"minValues":{"id":0' in add["stats"].replace(" ", "").replace("col-", "") or "col-" in add["stats"]
+    )
 
 
 def test_only_the_table_says_so_where_the_data_does_not(table: DeltaTable) -> None:
@@ -187,9 +189,7 @@ def test_what_variants_cannot_be(tmp_path: Path) -> None:
     key = StructType((StructField(name="m", data_type=MapType(key_type=VARIANT, value_type=LONG)),))
     with pytest.raises(SchemaError, match="keys of a map"):
         DeltaTable.create(tmp_path / "k", key)
-    generated = StructField(
-        name="g", data_type=VARIANT, metadata={"delta.generationExpression": "v"}
-    )
+    generated = StructField(name="g", data_type=VARIANT, metadata={"delta.generationExpression": "v"})
     with pytest.raises(SchemaError, match="variant"):
         DeltaTable.create(tmp_path / "g", StructType((StructField(name="v", data_type=VARIANT), generated)))
     write_deltalake(tmp_path / "t", rows())

@@ -249,6 +249,4 @@ def test_a_write_brings_no_column_that_needs_what_is_not_written(monkeypatch: py
     monkeypatch.setitem(FEATURES, "variantType", closed)  # type: ignore[arg-type]
     after = StructType((*PLAIN.fields, StructField(name="v", data_type=VARIANT)))
     with pytest.raises(UnsupportedTableFeatureError, match="variantType"):
-        evolved_protocol(
-            Protocol(min_reader_version=1, min_writer_version=2), {}, before=PLAIN, after=after
-        )
+        evolved_protocol(Protocol(min_reader_version=1, min_writer_version=2), {}, before=PLAIN, after=after)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.errors import SchemaMismatchError
@@ -32,10 +32,13 @@ SCALARS = (
     | st.uuids()
 )
 ANY = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner), max_leaves=9
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=9,
 )
 
 
+@settings(deadline=None)
 @given(st.lists(ANY, max_size=4))
 def test_values_come_back(values: list[Any]) -> None:
     array = variant_array(values)
