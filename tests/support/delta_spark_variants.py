@@ -19,7 +19,8 @@ COLUMNS = ("to_json(v)", "to_json(s.x)", "to_json(l)", "to_json(m)")
 
 STATEMENTS = (
     "INSERT INTO {t} (id, v, l) SELECT 100 + id, "
-    "parse_json(concat('{{\"n\": ', id, ', \"t\": [1.5, null]}}')), array(parse_json('7'), NULL) FROM range(3)",
+    "parse_json(concat('{{\"n\": ', id, ', \"t\": [1.5, null]}}')), "
+    "array(parse_json('7'), NULL) FROM range(3)",
     "UPDATE {t} SET v = s.x WHERE id = 101",
     "UPDATE {t} SET id = id + 1000 WHERE id = 2",
     "DELETE FROM {t} WHERE id = 102 OR v IS NULL AND id < 100",

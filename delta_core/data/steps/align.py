@@ -86,7 +86,7 @@ def _check_variants(schema: StructType, columns: Columns) -> None:
 
 
 def _variants_in(column: Array, data_type: DataType, first_row: int) -> Iterator[tuple[pa.Array, RowOf]]:
-    """The variants in a column, wherever they are in it, and whose they are; those below a null are left out."""
+    """The variants in a column, wherever in it, and whose they are; those below a null are left out."""
     if not has_variants(data_type):
         return
     if isinstance(column, pa.ChunkedArray):
