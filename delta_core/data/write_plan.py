@@ -15,7 +15,8 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError, SchemaError
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode
 from delta_core.schema.json import schema_from_json, schema_to_json
-from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructType
+from delta_core.schema.types import StructType
+from delta_core.schema.variant_parts import has_variants
 from delta_core.table_features.defaults import ColumnDefault, column_defaults
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.generation import GenerationExpression, generation_expressions
@@ -126,7 +127,7 @@ class WritePlan:
     @property
     def has_variants(self) -> bool:
         """Whether there is a variant anywhere in the schema."""
-        return has_variant(self.schema)
+        return has_variants(self.schema)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -202,15 +203,3 @@ def _read(parse: Callable[[StructType], tuple[T, ...]], schema: StructType) -> t
             cause=error.cause,
             fix="Restore a version of the table whose schema is valid",
         ) from error
-
-
-def has_variant(data_type: DataType) -> bool:
-    """Whether a type is a variant or has one in it."""
-    match data_type:
-        case StructType():
-            return any(has_variant(field.data_type) for field in data_type)
-        case ArrayType():
-            return has_variant(data_type.element_type)
-        case MapType():
-            return has_variant(data_type.key_type) or has_variant(data_type.value_type)
-    return data_type == VARIANT

@@ -28,6 +28,7 @@ from delta_core.schema.mapping_check import check_mapping
 from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
+from delta_core.schema.variant_parts import as_the_table_has_them
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.change_data import refuse_change_columns
@@ -152,6 +153,7 @@ def plan_table_change(
     if definition.overwrite_schema:
         return _replacement(snapshot, data_schema, definition)
     _check_partitioning(snapshot, definition)
+    data_schema = as_the_table_has_them(snapshot.schema, data_schema)
     columns = _columns_of(snapshot)
     if definition.merge_schema:
         columns = _merged(snapshot, columns, data_schema)

@@ -229,6 +229,17 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
+    # New files hold values whole; whoever copies rows puts together what older files keep in parts.
+    *(
+        TableFeature(
+            name=name,
+            in_reader=True,
+            plain_rows=False,
+            writable_by=WITHOUT_SPARK,
+            active=_has_type("variant"),
+        )
+        for name in ("variantType", "variantType-preview")
+    ),
     *(
         TableFeature(
             name=name,
@@ -237,7 +248,7 @@ _ALL = (
             writable_by=AS_THEY_STAND,
             active=_has_type("variant"),
         )
-        for name in ("variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
+        for name in ("variantShredding", "variantShredding-preview")
     ),
 )
 

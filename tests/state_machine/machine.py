@@ -33,7 +33,7 @@ from tests.state_machine.reading import (
     ours,
 )
 from tests.state_machine.store_time import stamped
-from tests.state_machine.values import KINDS, PARTITION_KINDS, Column
+from tests.state_machine.values import KINDS, PARTITION_KINDS, PLAIN_KINDS, Column
 from tests.support.rows import canonical_rows
 
 BEGAN_MS = 1_700_000_000_000
@@ -82,7 +82,7 @@ class TableMachine(RuleBasedStateMachine):
         self.ways = tuple(way for way in open_ways() if way.name in names)
         columns = [*_BASE]
         columns += [column for way in self.ways for column in way.columns]
-        kinds = draw(st.lists(st.sampled_from(sorted(KINDS.keys() - {"timestamp_ntz"})), max_size=2))
+        kinds = draw(st.lists(st.sampled_from(PLAIN_KINDS), max_size=2))
         columns += [Column(name=f"x{at}", kind=kind) for at, kind in enumerate(kinds)]
         partition_by: tuple[str, ...] = ()
         if draw(st.booleans()):
