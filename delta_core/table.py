@@ -123,7 +123,7 @@ class DeltaTable(RowChanges):
             store,
             schema=from_arrow(schema) if isinstance(schema, pa.Schema) else schema,
             partition_by=name_list(partition_by) or (),
-            cluster_by=[cluster_by] if isinstance(cluster_by, str) else cluster_by,
+            cluster_by=cluster_by,
             configuration=configuration,
             name=name,
             description=description,

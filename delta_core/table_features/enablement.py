@@ -111,7 +111,7 @@ class ProtocolRequest:
         reader_version: `delta.minReaderVersion`; None when it is not given.
         writer_version: `delta.minWriterVersion`; None when it is not given.
         properties: the other ones, which are stored with the table.
-        clusters: whether the commit says by which columns the table is clustered; the feature is no use alone.
+        clusters: whether the commit says by which columns the table is clustered.
     """
 
     features: frozenset[str] = frozenset()

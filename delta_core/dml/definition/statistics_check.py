@@ -30,7 +30,7 @@ def require_file_statistics(snapshot: Snapshot, columns: Sequence[tuple[str, ...
             for column in columns:
                 if not _has(counts, column):
                     raise ConfigurationError(
-                        f"The table cannot be clustered by {'.'.join(column)}: a file has no statistics of it.",
+                        f"A file has no statistics of {'.'.join(column)}: it is not clustered by.",
                         cause=f"{path} was written without; every file of a clustered table has them.",
                         fix="Overwrite the table with the column among those that have statistics, or choose "
                         "another column.",

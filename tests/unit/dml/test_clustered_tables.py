@@ -11,10 +11,12 @@ from deltalake import DeltaTable as OtherReader
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.dml.clustered_table import clustering_of
+from delta_core.dml.definition.clustering import cluster_by
 from delta_core.errors import (
     ConcurrentModificationError,
     ConfigurationError,
     SchemaError,
+    SchemaEvolutionError,
     UnsupportedTableFeatureError,
 )
 
@@ -49,7 +51,6 @@ def test_created_with_the_domain_and_its_features(tmp_path: Path) -> None:
     assert columns_of(table) == [["b"], ["s", "x"]]
     assert table.protocol().writer_features >= {"clustering", "domainMetadata"}
     assert table.protocol().min_writer_version == 7
-    assert table.history(1)[0].commit_info.operation_parameters["clusterBy"] == '["b","s.x"]' or True
     write_deltalake(table, rows(1, 2), mode="append")
     assert OtherReader(tmp_path).to_pyarrow_table().num_rows == 2
 
@@ -64,7 +65,7 @@ def test_clustering_columns_have_statistics_beyond_those_that_are_indexed(tmp_pa
     write_deltalake(table, rows(1, 2), mode="append")
     write_deltalake(table, rows(3), mode="append")
     table = DeltaTable(tmp_path)
-    table.update("a = 1", {"b": "'n'"}) if hasattr(table, "update") else None
+    table.update({"b": "'n'"}, predicate="a = 1")
     for stats in stats_of(DeltaTable(tmp_path)):
         assert set(stats["nullCount"]) == {"a", "s"}
         assert "x" in stats["minValues"]["s"]
@@ -79,8 +80,9 @@ def test_mapped_columns_are_named_physically(tmp_path: Path) -> None:
     table.alter.rename_column("b", "other")
     assert columns_of(table) == [[physical]]
     found = clustering_of(table.snapshot)
-    assert found is not None and found.logical(table.snapshot.schema) == (("other",),)
-    with pytest.raises(Exception, match="clustering"):
+    assert found is not None
+    assert found.logical(table.snapshot.schema) == (("other",),)
+    with pytest.raises(SchemaEvolutionError, match="clustering"):
         table.alter.drop_columns("other")
 
 
@@ -154,8 +156,6 @@ def test_the_feature_is_not_turned_on_by_its_name(tmp_path: Path) -> None:
 
 def test_concurrent_changes_conflict(tmp_path: Path) -> None:
     first = DeltaTable.create(tmp_path, SCHEMA)
-    from delta_core.dml.definition.clustering import cluster_by
-
     stale = DeltaTable(tmp_path).snapshot
     first.alter.cluster_by("a")
     with pytest.raises(ConcurrentModificationError):
@@ -170,7 +170,8 @@ def test_overwriting_keeps_the_columns_or_is_refused(tmp_path: Path) -> None:
     write_deltalake(table, rows(1).select(["b", "a"]), mode="overwrite", schema_mode="overwrite")
     table = DeltaTable(tmp_path)
     found = clustering_of(table.snapshot)
-    assert found is not None and found.logical(table.snapshot.schema) == (("b",),)
+    assert found is not None
+    assert found.logical(table.snapshot.schema) == (("b",),)
     with pytest.raises(SchemaError, match="cluster by"):
         write_deltalake(table, rows(1).select(["a"]), mode="overwrite", schema_mode="overwrite")
 
