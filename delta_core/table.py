@@ -383,8 +383,6 @@ class DeltaTable(RowChanges):
             allowed_roots=self._allowed_roots,
         )
 
-    # ------------------------------------------------------------ maintenance
-
     @property
     def optimize(self) -> TableOptimizer:
         """Rewriting files: `table.optimize.compact()`."""
