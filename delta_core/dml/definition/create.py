@@ -45,6 +45,8 @@ def create_table(
         UnsupportedTableFeatureError: a property asks for an unsupported feature.
     """
     require_commit_properties(properties)
+    # A text is one name, not a sequence of letters.
+    cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
     known_at_ms = clock.now_ms()
     if Snapshot.exists(store):
         applied = (

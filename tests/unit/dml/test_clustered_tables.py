@@ -149,6 +149,11 @@ def test_a_file_without_statistics_is_in_the_way(tmp_path: Path) -> None:
     table.alter.cluster_by("a")
 
 
+def test_a_text_is_one_column(tmp_path: Path) -> None:
+    schema = pa.schema([("day", pa.date32())])
+    assert columns_of(DeltaTable.create(tmp_path, schema, cluster_by="day")) == [["day"]]
+
+
 def test_the_feature_is_not_turned_on_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match="cluster_by"):
         DeltaTable.create(tmp_path, SCHEMA, configuration={"delta.feature.clustering": "supported"})
