@@ -46,6 +46,8 @@ class WritePlan:
         materialise_partition_columns: whether files hold the partition columns too.
         row_tracking: the hidden columns that copied rows bring along; None where rows have no stable ids.
         defaults, identity, generated: the columns that get values where callers give none.
+        clustered_by: paths of physical names by which the table is clustered: they have statistics in any
+            case (PROTOCOL.md, "Writer Requirements for Clustered Table").
     """
 
     schema: StructType
@@ -58,10 +60,17 @@ class WritePlan:
     defaults: tuple[ColumnDefault, ...] = ()
     identity: tuple[IdentityColumn, ...] = ()
     generated: tuple[GenerationExpression, ...] = ()
+    clustered_by: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of(cls, protocol: Protocol, metadata: Metadata) -> WritePlan:
+    def of(
+        cls, protocol: Protocol, metadata: Metadata, *, clustered_by: Iterable[tuple[str, ...]] = ()
+    ) -> WritePlan:
         """The plan of a table.
+
+        Args:
+            protocol, metadata: the table's.
+            clustered_by: what its clustering domain says, for who takes statistics.
 
         Raises:
             InvalidTableError: the metadata contradicts itself, such as an identity column of strings.
@@ -72,6 +81,7 @@ class WritePlan:
             metadata.partition_columns,
             metadata.configuration,
             writer_features(protocol),
+            clustered_by=clustered_by,
         )
 
     @classmethod
@@ -95,6 +105,7 @@ class WritePlan:
             document["partition_columns"],
             document["configuration"],
             document["features"],
+            clustered_by=[tuple(path) for path in document.get("clustered_by", ())],
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +115,7 @@ class WritePlan:
             "partition_columns": list(self.partition_columns),
             "configuration": dict(self.configuration),
             "features": sorted(self.features),
+            "clustered_by": [list(path) for path in self.clustered_by],
         }
 
     @property
@@ -148,6 +160,8 @@ def _derived(
     partition_columns: Sequence[str],
     configuration: Mapping[str, str],
     features: Iterable[str],
+    *,
+    clustered_by: Iterable[tuple[str, ...]] = (),
 ) -> WritePlan:
     listed = frozenset(features)
     return WritePlan(
@@ -161,6 +175,7 @@ def _derived(
         defaults=_read(column_defaults, schema) if "allowColumnDefaults" in listed else (),
         identity=_read(_identity, schema) if "identityColumns" in listed else (),
         generated=_read(generation_expressions, schema) if "generatedColumns" in listed else (),
+        clustered_by=tuple(clustered_by) if "clustering" in listed else (),
     )
 
 

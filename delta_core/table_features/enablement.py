@@ -111,12 +111,14 @@ class ProtocolRequest:
         reader_version: `delta.minReaderVersion`; None when it is not given.
         writer_version: `delta.minWriterVersion`; None when it is not given.
         properties: the other ones, which are stored with the table.
+        clusters: whether the commit says by which columns the table is clustered.
     """
 
     features: frozenset[str] = frozenset()
     reader_version: int | None = None
     writer_version: int | None = None
     properties: Mapping[str, str]
+    clusters: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ProtocolRequest:
@@ -235,6 +237,12 @@ def refuse_unsupported_definition(
     """
     asked = needed_features(schema, configuration) | (request.features if request else frozenset())
     _refuse(asked)
+    if request is not None and "clustering" in request.features and not request.clusters:
+        raise UnsupportedTableFeatureError(
+            "The table feature clustering is not turned on by its name.",
+            cause="A clustered table says by which columns it is clustered.",
+            fix="Create the table with cluster_by, or call DeltaTable.alter.cluster_by.",
+        )
 
 
 def _is_written(name: str) -> bool:
