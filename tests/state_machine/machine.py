@@ -181,7 +181,7 @@ class TableMachine(RuleBasedStateMachine):
         return True
 
     def settle(self, state: State, *, meanwhile: State | None = None) -> None:
-        """Whatever was committed since, the table has this state now; `meanwhile` is that of commits before."""
+        """Whatever was committed since, the table has this state now; `meanwhile` is that of earlier ones."""
         new = range(self.model.latest + 1, newest_version(self.path) + 1)
         if new:
             self.newest = self.fresh()

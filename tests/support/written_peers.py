@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LIMIT = re.compile(r"unsupported|not (supported|implemented)|(does not|doesn't) support")
+_NEWEST_SCHEMA = (
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+)
+"""delta-spark reads a range by the newest schema, and says so where an older version's does not fit it."""
+
 _PARTICULAR = re.compile(r"(0x[0-9a-f]+|/[^\s,;'\"]+|[0-9a-f]{8}-[0-9a-f-]{27}|\b\d+\b)")
 
 
@@ -293,7 +299,11 @@ def _unless_refused(call: Callable[[], Any]) -> Any:
         condition = condition_of(error)
         if "RETENTION" in condition:
             raise  # the tables are old for it, which is no limit of what it does
-        if _is_limit(condition.replace("_", " ").lower()) or _is_limit(str(error).lower()):
+        if (
+            condition in _NEWEST_SCHEMA
+            or _is_limit(condition.replace("_", " ").lower())
+            or _is_limit(str(error).lower())
+        ):
             raise RefusalError(condition) from error
         raise
     except Exception as error:

@@ -25,6 +25,7 @@ from delta_core.errors import InvalidTableError
 from delta_core.schema.types import StructType
 from delta_core.table_features.surface import Surface
 from tests.state_machine.features import Way
+from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.machine import _BASE, STEP_SECONDS, _same, _stored, machine_of
 from tests.state_machine.model import Model, Row, State
 from tests.state_machine.operations.definition import _CONSTRAINTS
@@ -140,7 +141,8 @@ class WrittenTable(machine_of()):  # type: ignore[misc] - a class that is made o
 
     def does(self, call: Callable[[], Any], state: State, *, surface: Surface) -> bool:
         """As the machine; a table that only grows may refuse what happens to take no row away."""
-        if self.state.append_only and not self.refuses(surface):
+        free = not self.refuses(surface) and not breaks_iceberg(self.newest, self.state, state)
+        if self.state.append_only and free:
             try:
                 call()
             except InvalidTableError:
