@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -24,8 +21,8 @@ from delta_core.checkpoint.v2 import ManifestForm, write_v2_checkpoint
 from delta_core.checkpoint.version_checksum import checksum_fields, write_version_checksum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
+from tests.support.delta_spark import by_delta_spark
 from tests.support.log_builder import LogBuilder
-from tests.support.repository import ROOT
 
 STRUCT = {"delta.checkpoint.writeStatsAsStruct": "true"}
 STRUCT_ONLY = {**STRUCT, "delta.checkpoint.writeStatsAsJson": "false"}
@@ -111,16 +108,7 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Peers:
             form = ManifestForm.JSON if name.endswith("json") else ManifestForm.PARQUET
             write_v2_checkpoint(snapshot, form=form, sidecar_actions=5)
             _without_commits(uri, snapshot.version)
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_continues", str(tables), str(answers)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("continues", str(tables), str(answers))
     return Peers(tables, answers, before)
 
 

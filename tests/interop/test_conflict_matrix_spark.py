@@ -7,10 +7,7 @@ Where this project is meant to differ, the rule says why, and what delta-spark d
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import Layout, Target, targets, template
 from tests.concurrency.matrix.operation import Case, Interruption, Operation
 from tests.concurrency.matrix.specification import Verdict
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 CELLS = 60
 OF_EACH_KIND = 1
@@ -194,17 +191,7 @@ def test_delta_spark_answers_alike(seed: str, tmp_path: Path) -> None:
     cells = drawn_cells(seed)
     requests, out = tmp_path / "requests.json", tmp_path / "answers.json"
     requests.write_text(json.dumps([_pair_request(cell) for cell in cells]))
-    program = "tests.support.delta_spark_conflicts"
-    answer = subprocess.run(
-        [sys.executable, "-m", program, str(requests), str(tmp_path / "tables"), str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if not out.exists() and "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert out.exists(), answer.stderr[-4000:]
+    by_delta_spark("conflicts", str(requests), str(tmp_path / "tables"), str(out))
     answers = json.loads(out.read_text())
     wrong = [
         f"{cell}: {found}, expected {_as_there(cell)}"

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +29,7 @@ from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 
 @pytest.fixture(scope="module")
@@ -325,16 +322,7 @@ def test_delta_spark_reads_the_same_rows(tmp_path: Path) -> None:
     write_deltalake(tables[1], pa.table({"a": [2**40], "c d": ["y"]}), mode="append")
     requests = [{"uri": str(path), "version": DeltaTable(path).version()} for path in tables]
     (tmp_path / "requests.json").write_text(json.dumps(requests))
-    command = [sys.executable, "-m", "tests.support.delta_spark_reader"]
-    answer = subprocess.run(
-        [*command, str(tmp_path / "requests.json"), str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
-    )
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("reader", str(tmp_path / "requests.json"), str(tmp_path))
     for index, path in enumerate(tables):
         theirs = pq.read_table(tmp_path / f"{index}.parquet").to_pylist()
         assert sorted(theirs, key=repr) == rows_of(path)

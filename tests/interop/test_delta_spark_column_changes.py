@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,8 +35,8 @@ from delta_core.schema.types import (
     StructType,
 )
 from delta_core.table_features.defaults import set_default
+from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_column_changes import CHANGES
-from tests.support.repository import ROOT
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -92,16 +89,7 @@ OURS: tuple[Change, ...] = (
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables; the session is a process of its own, with the jars from its start."""
     out = tmp_path_factory.mktemp("columns")
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_column_changes", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("column_changes", str(out))
     return out
 
 

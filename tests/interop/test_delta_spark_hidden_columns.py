@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable
+from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_writer import ANSWERED, SHREDDING, TEXTS, TRACKED
-from tests.support.repository import ROOT
 from tests.support.rows import canonical_rows
 from tests.support.soak import SEED, rounds
 from tests.support.variant_values import as_json, same_numbers
@@ -32,16 +29,7 @@ pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables and their answers; the session is a process of its own, with the jars from its start."""
     out = tmp_path_factory.mktemp("hidden")
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_writer", str(out), *TRACKED_HERE, *SHREDDED_HERE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("writer", str(out), *TRACKED_HERE, *SHREDDED_HERE)
     return out
 
 

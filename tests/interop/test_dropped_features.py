@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +14,15 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.upgrade import supported_features
+from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_dropped import DROPPED_BY_SPARK, STATEMENTS
 from tests.support.preserved_tables import TABLES, build
-from tests.support.repository import ROOT
+from tests.support.soak import SEED, rounds
 
 
-def by_spark(what: str, folder: Path) -> dict[str, Any]:
+def by_spark(what: str, folder: Path, features: list[str]) -> dict[str, Any]:
     """Have delta-spark do it, and what it says then."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_dropped", what, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("dropped", what, str(folder), *features)
     found: dict[str, Any] = json.loads((folder / f"{what}.json").read_text())
     return found
 
@@ -45,12 +35,19 @@ def ids(root: Path, version: int) -> list[int]:
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
 def test_delta_spark_reads_every_version_and_goes_on(tmp_path: Path) -> None:
-    made = by_spark("make", tmp_path)
+    # Each takes the best part of a minute: a sample, and one that both drop.
+    rng = random.Random(SEED)
+    both = rng.choice(DROPPED_BY_SPARK)
+    others = rng.sample(
+        [name for name in STATEMENTS if name != both], rounds(usual=1, soak=len(STATEMENTS) - 1)
+    )
+    features = [both, *others]
+    made = by_spark("make", tmp_path, features)
     for name, said in made.items():
         for version, expected in said["ids"].items():
             assert ids(tmp_path / name, int(version)) == expected, (name, version)
-    dropped = {name: DeltaTable(tmp_path / name).alter.drop_feature(name).version for name in STATEMENTS}
-    for name in DROPPED_BY_SPARK:
+    dropped = {name: DeltaTable(tmp_path / name).alter.drop_feature(name).version for name in features}
+    for name in set(features) & set(DROPPED_BY_SPARK):
         ours, theirs = DeltaTable(tmp_path / name), DeltaTable(tmp_path / f"{name}-by-spark")
         assert supported_features(ours.protocol()) == supported_features(theirs.protocol()), name
         assert ours.protocol().min_reader_version == theirs.protocol().min_reader_version, name
@@ -58,7 +55,7 @@ def test_delta_spark_reads_every_version_and_goes_on(tmp_path: Path) -> None:
         protected = CHECKPOINT_PROTECTION in theirs.metadata().configuration
         for key, value in (protection if protected else {}).items():
             assert ours.metadata().configuration[key] == value
-    said = by_spark("go_on", tmp_path)
+    said = by_spark("go_on", tmp_path, features)
     for name, found in said.items():
         before = made[name]["ids"]
         newest = before[str(max(map(int, before)))]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from delta_core import DeltaTable, clone_table, write_deltalake
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -56,25 +54,8 @@ def ids(path: Path, version: int | None = None, *roots: Path) -> list[int]:
     return sorted(found["id"].to_pylist())
 
 
-def by_delta_spark(path: Path, out: Path, first: int, last: int) -> dict[str, object]:
-    answer = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.support.delta_spark_history",
-            str(path),
-            str(out),
-            str(first),
-            str(last),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+def history_by_delta_spark(path: Path, out: Path, first: int, last: int) -> dict[str, object]:
+    by_delta_spark("history", str(path), str(out), str(first), str(last))
     return dict(json.loads(out.read_text()))
 
 
@@ -87,7 +68,7 @@ def test_a_log_that_starts_at_a_checkpoint(tmp_path: Path) -> None:
     expected = {str(version): ids(source, version) for version in range(2, 7)}
     changes = DeltaTable(source).load_cdf(starting_version=3).read_all()
     source.rename(tmp_path / "moved")
-    found = by_delta_spark(target, tmp_path / "found.json", 2, 6)
+    found = history_by_delta_spark(target, tmp_path / "found.json", 2, 6)
     assert found["ids"] == expected
     assert found["by_time"] == expected
     columns = changes.select(["id", "_change_type", "_commit_version"]).to_pydict().values()
@@ -107,6 +88,6 @@ def test_a_history_of_absolute_paths(tmp_path: Path) -> None:
     expected = {str(version): ids(source, version, origin) for version in (1, 2)}
     source.rename(tmp_path / "moved")
     origin.rename(tmp_path / "origin-moved")
-    found = by_delta_spark(target, tmp_path / "found.json", 1, 2)
+    found = history_by_delta_spark(target, tmp_path / "found.json", 1, 2)
     assert found["ids"] == found["by_time"] == expected
     assert found["after"] == sorted({*expected["2"], 1000} - {7}) == ids(target)

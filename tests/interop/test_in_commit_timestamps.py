@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from deltalake import DeltaTable as PeerTable
 from delta_core.dml.write import write_deltalake
 from delta_core.table import DeltaTable
 from delta_core.transaction.in_commit_time import PROVENANCE
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 ENABLE = "delta.enableInCommitTimestamps"
 CASES = ("from the start", "later", "again")
@@ -57,24 +54,9 @@ def test_deltalake_reads_every_version(tmp_path: Path, case: str) -> None:
 def test_delta_spark_goes_on_and_agrees(tmp_path: Path, case: str) -> None:
     root, out = tmp_path / "t", tmp_path / "out.json"
     written(root, case)
-    answer = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.support.delta_spark_statements",
-            str(root),
-            str(out),
-            "INSERT INTO {t} VALUES (100)",
-            "DELETE FROM {t} WHERE id = 3",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    by_delta_spark(
+        "statements", str(root), str(out), "INSERT INTO {t} VALUES (100)", "DELETE FROM {t} WHERE id = 3"
     )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
     said = json.loads(out.read_text())
     times = {int(version): time_ms for version, time_ms in said["times"].items()}
     table = DeltaTable(root)

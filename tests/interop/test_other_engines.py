@@ -5,9 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +16,7 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 
 from delta_core import DeltaTable, write_deltalake
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 from tests.support.rows import canonical_rows
 
 
@@ -155,21 +152,7 @@ def test_delta_spark_reads_the_same_rows(tables: dict[str, Path], tmp_path: Path
         {"uri": str(uri), "version": version} for uri in tables.values() for version in _versions(uri)
     ]
     (tmp_path / "requests.json").write_text(json.dumps(requests))
-    answer = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.support.delta_spark_reader",
-            str(tmp_path / "requests.json"),
-            str(tmp_path),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
-    )
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("reader", str(tmp_path / "requests.json"), str(tmp_path))
     assert len(requests) > 20
     for index, request in enumerate(requests):
         theirs = pq.read_table(tmp_path / f"{index}.parquet")

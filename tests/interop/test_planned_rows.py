@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +15,8 @@ import pytest
 
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.schema.json import schema_to_json
+from tests.support.delta_spark import by_delta_spark
 from tests.support.planned_tables import PlannedTable, column, mapped, struct
-from tests.support.repository import ROOT
 
 ROWS = pa.table(
     {
@@ -109,16 +106,7 @@ def test_delta_spark_reads_the_same_rows(tmp_path: Path) -> None:
     tables.append((filled_table(tmp_path / "filled"), "i"))
     requests = [{"uri": str(table.log.root), "version": table.log.next_version - 1} for table, _ in tables]
     (tmp_path / "requests.json").write_text(json.dumps(requests))
-    command = [sys.executable, "-m", "tests.support.delta_spark_reader"]
-    answer = subprocess.run(
-        [*command, str(tmp_path / "requests.json"), str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
-    )
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("reader", str(tmp_path / "requests.json"), str(tmp_path))
     for index, (table, key) in enumerate(tables):
         theirs = pq.read_table(tmp_path / f"{index}.parquet").to_pylist()
         assert sorted(theirs, key=lambda row: row[key]) == sorted(table.rows(), key=lambda row: row[key])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +18,9 @@ from delta_core.maintenance.compaction import apply_compaction, plan_compaction
 from delta_core.maintenance.purge import apply_purge, plan_purge
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_rewritten import STATEMENTS
 from tests.support.preserved_tables import TABLES, AcrossProcesses, build
-from tests.support.repository import ROOT
 
 REWRITINGS = ("compaction", "Z-order", "purge")
 
@@ -42,16 +39,7 @@ def rewrite(root: Path, how: str) -> None:
 
 def by_spark(what: str, folder: Path) -> dict[str, Any]:
     """Have delta-spark do it, and what it says then."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_rewritten", what, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("rewritten", what, str(folder))
     found: dict[str, Any] = json.loads((folder / f"{what}.json").read_text())
     return found
 

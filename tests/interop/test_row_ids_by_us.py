@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +21,7 @@ from delta_core.table import DeltaTable
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.row_ids import DOMAIN, watermark_of
 from delta_core.transaction.transaction import Transaction
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -51,15 +48,6 @@ def ids(root: Path) -> dict[int, tuple[int, int]]:
             found["id"], found["_row_id"], found["_row_commit_version"], strict=True
         )
     }
-
-
-def _spark(*args: str) -> None:
-    answer = subprocess.run(
-        [sys.executable, "-m", *args], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
 
 
 def _rows(*numbers: int) -> pa.Table:
@@ -94,7 +82,7 @@ def test_delta_spark_reads_the_ids_that_our_statements_keep(tmp_path: Path) -> N
     DeltaTable(altered).delete("id = 2")
     tables.append(altered)
     out = tmp_path / "out.json"
-    _spark("tests.support.delta_spark_row_ids", str(out), "id", *map(str, tables))
+    by_delta_spark("row_ids", str(out), "id", *map(str, tables))
     answers = json.loads(out.read_text())
     for root in tables:
         ours = [[number, *known] for number, known in sorted(ids(root).items())]
@@ -116,8 +104,8 @@ def test_delta_spark_counts_on_from_our_watermark(tmp_path: Path) -> None:
     append(store, [1, 2, 3])
     append(store, [4, 5])
     assert ids(root) == {1: (0, 1), 2: (1, 1), 3: (2, 1), 4: (3, 2), 5: (4, 2)}
-    _spark(
-        "tests.support.delta_spark_statements",
+    by_delta_spark(
+        "statements",
         str(root),
         str(tmp_path / "out.json"),
         "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id FROM range(100, 104)",

@@ -7,9 +7,6 @@ tell the changes of both.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -95,16 +92,7 @@ def run_spark(requests: list[dict[str, Any]], folder: Path) -> list[Path]:
     folder.mkdir(exist_ok=True)
     asked = folder / "asked.json"
     asked.write_text(json.dumps(requests))
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_changes", str(asked), str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("changes", str(asked), str(folder))
     return [folder / f"{index}.parquet" for index in range(len(requests))]
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +16,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.variants.marks import variant_field
 from delta_core.variants.python_values import variant_array
 from tests.state_machine.reading import deltalake_rows
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 from tests.support.rows import canonical_rows
 from tests.support.variant_values import as_json, same_numbers
 
@@ -110,16 +107,7 @@ def test_deltalake_reads_the_bytes_of_every_version(name: str, tmp_path: Path) -
 @pytest.mark.timeout(600)
 def test_delta_spark_reads_the_values_and_goes_on(tmp_path: Path) -> None:
     newest = {str(tmp_path / name): made(tmp_path / name, TABLES[name]).version() for name in TABLES}
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_variants", str(tmp_path / "answers"), *newest],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("variants", str(tmp_path / "answers"), *newest)
     answers = json.loads((tmp_path / "answers").read_text())
     for path, last in newest.items():
         for version, found in enumerate(answers[path], 1):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
 
 from delta_core import DeltaTable
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
 Rows = set[tuple[int, int]]
@@ -79,15 +76,6 @@ def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> 
     versions = range(1, len(table.expected) + 1)
     asked = tmp_path / "asked.json"
     asked.write_text(json.dumps([{"uri": str(table.root), "version": version} for version in versions]))
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_reader", str(asked), str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert answer.returncode == 0, answer.stderr[-4000:]
+    by_delta_spark("reader", str(asked), str(tmp_path))
     for index, expected in enumerate(table.expected):
         assert rows_of(pq.read_table(tmp_path / f"{index}.parquet")) == expected, index + 1

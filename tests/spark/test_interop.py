@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import spark_jobs
-from tests.support.repository import ROOT
+from tests.support.delta_spark import by_delta_spark
 from tests.support.rows import canonical_rows
 
 if TYPE_CHECKING:
@@ -65,11 +62,7 @@ def test_delta_spark_reads_the_same_rows(spark: SparkSession, table: Path, tmp_p
     asked.write_text(json.dumps(requests))
     out = tmp_path / "rows"
     out.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark_reader", str(asked), str(out)],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    by_delta_spark("reader", str(asked), str(out))
     for request in requests:
         theirs: pa.Table = pq.read_table(out / f"{request['version']}.parquet")
         assert canonical_rows(theirs) == _ours(spark, table, int(request["version"]))

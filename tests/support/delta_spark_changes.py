@@ -1,6 +1,6 @@
 """Has delta-spark change tables and tell their changes, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_changes REQUESTS OUT`.
+Usage: `python -m tests.support.delta_spark_server changes REQUESTS OUT`.
 
 REQUESTS is a JSON list of {"table", "settings", "statements", "copy_after", "copy_to", "changes_from"}: `{t}`
 in a statement is the table, which is copied to COPY_TO after so many statements; the rows of
@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
-from tests.support.delta_spark_reader import session
 
-
-def main(requests_file: str, out: str) -> None:
+def main(spark: SparkSession, requests_file: str, out: str) -> None:
     """Answer every request."""
-    spark = session()
     for index, request in enumerate(json.loads(Path(requests_file).read_text())):
         for key, value in request.get("settings", {}).items():
             spark.conf.set(key, value)
@@ -35,8 +32,3 @@ def main(requests_file: str, out: str) -> None:
             reader = spark.read.format("delta").option("readChangeFeed", "true")
             changes = reader.option("startingVersion", first).load(request["table"])
             pq.write_table(changes.drop("_commit_timestamp").toArrow(), Path(out) / f"{index}.parquet")
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

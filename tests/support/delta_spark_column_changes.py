@@ -1,16 +1,15 @@
 """What delta-spark makes of changes of columns, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_column_changes OUT`. The log of OUT/changed has a version
+Usage: `python -m tests.support.delta_spark_server column_changes OUT`. The log of OUT/changed has a version
 for the definition and one for each statement of `CHANGES`, that of OUT/enabled one for each of `ENABLED`,
 that of OUT/overwritten a definition and rows of another schema.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from tests.support.delta_spark_reader import session
+from pyspark.sql import SparkSession
 
 DEFINITION = """CREATE TABLE delta.`{t}` (
     p STRING, a SMALLINT COMMENT 'c', s STRUCT<x: INT, y: STRING>,
@@ -53,18 +52,12 @@ OTHER_ROWS = """SELECT 2 AS c, array(named_struct('x', 1)) AS l, 1L AS a, 'b' AS
     named_struct('x', 1, 'z', 2) AS s, 5 AS d"""
 
 
-def main() -> None:
+def main(spark: SparkSession, folder: str) -> None:
     """Write the tables."""
-    out = Path(sys.argv[1])
-    spark = session()
+    out = Path(folder)
     for name, statements in (("changed", (DEFINITION, *CHANGES)), ("enabled", ENABLED)):
         for statement in statements:
             spark.sql(statement.format(t=out / name))
     spark.sql(OVERWRITTEN.format(t=out / "overwritten"))
     writer = spark.sql(OTHER_ROWS).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.save(str(out / "overwritten"))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Has delta-spark commit two transactions that overlap, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_conflicts REQUESTS FOLDER OUT`.
+Usage: `python -m tests.support.delta_spark_server conflicts REQUESTS FOLDER OUT`.
 
 REQUESTS is a JSON list of {"log", "loser", "winner"}: the commits of a table by file name, and for each
 transaction {"reads_all", "reads", "files", "app_id", "actions"}: whether it reads every row, else the
@@ -13,14 +13,12 @@ that committed. An exception that is no conflict ends the program.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 
-from tests.support.delta_spark_reader import session
 from tests.support.delta_spark_writer import CONF
 
 if TYPE_CHECKING:
@@ -84,9 +82,8 @@ def run(spark: SparkSession, path: Path, request: dict[str, Any]) -> str | None:
     return None
 
 
-def main(requests: str, folder: str, out: str) -> None:
+def main(spark: SparkSession, requests: str, folder: str, out: str) -> None:
     """Answer every request."""
-    spark = session()
     spark.sparkContext.setLogLevel("OFF")
     for key, value in CONF.items():
         spark.conf.set(key, value)
@@ -96,8 +93,3 @@ def main(requests: str, folder: str, out: str) -> None:
         answers.append(run(spark, Path(folder) / str(index), request))
         print(f"{index}: {answers[-1]}, {time.monotonic() - began:.1f} s", flush=True)
     Path(out).write_text(json.dumps(answers))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,23 +1,20 @@
 """Reads tables with delta-spark, and goes on writing to them; in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_continues TABLES OUT`. Of each folder of TABLES, which has a
-column `id`, the rows with `id = 1` are written to OUT/<name>.before.parquet; then one row is added, the rows
-with `id = 1` are deleted, and all rows are written to OUT/<name>.after.parquet.
+Usage: `python -m tests.support.delta_spark_server continues TABLES OUT`. Of each folder of TABLES, which
+has a column `id`, the rows with `id = 1` are written to OUT/<name>.before.parquet; then one row is added, the
+rows with `id = 1` are deleted, and all rows are written to OUT/<name>.after.parquet.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
-from tests.support.delta_spark_reader import session
 
-
-def main(tables: str, out: str) -> None:
+def main(spark: SparkSession, tables: str, out: str) -> None:
     """Do it for each table."""
-    spark = session()
     for path in sorted(Path(tables).iterdir()):
         table = f"delta.`{path}`"
         before = spark.sql(f"SELECT * FROM {table} WHERE id = 1")
@@ -27,8 +24,3 @@ def main(tables: str, out: str) -> None:
         pq.write_table(
             spark.sql(f"SELECT * FROM {table}").toArrow(), Path(out) / f"{path.name}.after.parquet"
         )
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

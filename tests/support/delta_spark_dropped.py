@@ -1,8 +1,8 @@
 """Has delta-spark make tables, drop features itself, and go on with tables that we dropped features of.
 
-Usage: `python -m tests.support.delta_spark_dropped make|go_on FOLDER`.
+Usage: `python -m tests.support.delta_spark_server dropped make|go_on FOLDER FEATURE...`.
 
-For each feature there are two tables: FOLDER/<feature> is for us to drop it, of FOLDER/<feature>-by-spark
+For each FEATURE there are two tables: FOLDER/<feature> is for us to drop it, of FOLDER/<feature>-by-spark
 delta-spark drops it. What it says of them goes to FOLDER/make.json and FOLDER/go_on.json: ids of the rows at
 every version, and protocol and properties at the end.
 """
@@ -10,11 +10,9 @@ every version, and protocol and properties at the end.
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tests.support.delta_spark_reader import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,13 +84,13 @@ def described(spark: SparkSession, table: str) -> dict[str, Any]:
     return {name: detail[name] for name in names}
 
 
-def make(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """All tables, and what is in them."""
+def make(spark: SparkSession, folder: Path, features: Sequence[str]) -> dict[str, Any]:
+    """Their tables, and what is in them."""
     said = {}
-    for name, statements in STATEMENTS.items():
+    for name in features:
         for suffix in ("", "-by-spark") if name in DROPPED_BY_SPARK else ("",):
             table = f"delta.`{folder / (name + suffix)}`"
-            for statement in statements:
+            for statement in STATEMENTS[name]:
                 spark.sql(statement.format(t=table))
             before = ids(spark, table)
             if suffix:
@@ -101,10 +99,10 @@ def make(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return said
 
 
-def go_on(spark: SparkSession, folder: Path) -> dict[str, Any]:
+def go_on(spark: SparkSession, folder: Path, features: Sequence[str]) -> dict[str, Any]:
     """What it reads now; then one row is added and one deleted."""
     said = {}
-    for name in STATEMENTS:
+    for name in features:
         table = f"delta.`{folder / name}`"
         before = ids(spark, table)
         spark.sql(f"INSERT INTO {table} VALUES (1000, 1, 'x')")
@@ -114,13 +112,7 @@ def go_on(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return said
 
 
-def main(what: str, folder: str) -> None:
+def main(spark: SparkSession, what: str, folder: str, *features: str) -> None:
     """Do it, and say what came of it."""
-    spark = session()
-    said = {"make": make, "go_on": go_on}[what](spark, Path(folder))
+    said = {"make": make, "go_on": go_on}[what](spark, Path(folder), features)
     (Path(folder) / f"{what}.json").write_text(json.dumps(said))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """What delta-spark finds in a table's versions, after which it goes on with the table.
 
-Usage: `python -m tests.support.delta_spark_history TABLE OUT FIRST LAST`.
+Usage: `python -m tests.support.delta_spark_server history TABLE OUT FIRST LAST`.
 
 OUT gets `ids` (of each version), `by_time` (the version that each version's own time means), `changes` (rows
 of the change feed behind FIRST) and `after` (the ids once it has deleted one and added another).
@@ -9,13 +9,10 @@ of the change feed behind FIRST) and `after` (the ids once it has deleted one an
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-
-from tests.support.delta_spark_reader import session
 
 
 def _ids(spark: SparkSession, path: str, **options: Any) -> list[int]:
@@ -23,9 +20,8 @@ def _ids(spark: SparkSession, path: str, **options: Any) -> list[int]:
     return sorted(row.id for row in rows)
 
 
-def main(path: str, out: str, first: str, last: str) -> None:
+def main(spark: SparkSession, path: str, out: str, first: str, last: str) -> None:
     """Read every version, by number and by time; then write."""
-    spark = session()
     versions = range(int(first), int(last) + 1)
     history = {row.version: row.timestamp for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()}
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -46,8 +42,3 @@ def main(path: str, out: str, first: str, last: str) -> None:
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (1000, 'c')")
     answer["after"] = _ids(spark, path)
     Path(out).write_text(json.dumps(answer))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

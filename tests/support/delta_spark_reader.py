@@ -1,17 +1,16 @@
-"""Reads tables with delta-spark, in a process of its own.
+"""Reads tables with delta-spark, and begins its sessions.
 
-Usage: `python -m tests.support.delta_spark_reader REQUESTS OUT`.
+Usage: `python -m tests.support.delta_spark_server reader REQUESTS OUT`.
 
 REQUESTS is a JSON list of {"uri", "version"}; the rows of request *i* are written to OUT/i.parquet. Spark
-resolves the jars from Maven on first use and keeps them in `.tools/ivy`; without them it fails. With no
-arguments the jars are fetched and nothing is read.
+resolves the jars from Maven on first use and keeps them in `.tools/ivy`; without them it fails. To fetch them
+and read nothing: `python -m tests.support.delta_spark_reader`.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,17 +54,12 @@ def session(threads: int = 2) -> SparkSession:
         return builder.getOrCreate()
 
 
-def main(requests_file: str | None = None, out: str = "") -> None:
+def main(spark: SparkSession, requests_file: str, out: str) -> None:
     """Answer every request."""
-    spark = session()
-    if requests_file is None:
-        spark.stop()
-        return
     for index, request in enumerate(json.loads(Path(requests_file).read_text())):
         reader = spark.read.format("delta").option("versionAsOf", request["version"])
         pq.write_table(reader.load(request["uri"]).toArrow(), Path(out) / f"{index}.parquet")
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    session().stop()

@@ -1,6 +1,6 @@
 """Has delta-spark make tables with features, tell what is in them and go on, in processes of its own.
 
-Usage: `python -m tests.support.delta_spark_rewritten make|tell|go_on FOLDER`.
+Usage: `python -m tests.support.delta_spark_server rewritten make|tell|go_on FOLDER`.
 
 Each table is a folder of FOLDER; what delta-spark says of all of them goes to FOLDER/make.json and so on: the
 rows with their ids and commit versions where the table tracks them, and all changes where it has a feed.
@@ -9,11 +9,8 @@ rows with their ids and commit versions where the table tracks them, and all cha
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tests.support.delta_spark_reader import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,9 +94,8 @@ def told(spark: SparkSession, path: Path) -> dict[str, list[str]]:
     }
 
 
-def main(what: str, folder: str) -> None:
+def main(spark: SparkSession, what: str, folder: str) -> None:
     """Do it and write the answers."""
-    spark = session()
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.databricks.delta.clusteredTable.enableClusteringTablePreview", "true")
     answers = {}
@@ -109,8 +105,3 @@ def main(what: str, folder: str) -> None:
             spark.sql(statement.format(t=f"delta.`{path}`"))
         answers[name] = told(spark, path)
     (Path(folder) / f"{what}.json").write_text(json.dumps(answers))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

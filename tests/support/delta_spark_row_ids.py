@@ -1,6 +1,6 @@
 """Has delta-spark read the row ids of tables, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_row_ids OUT KEY TABLE...`.
+Usage: `python -m tests.support.delta_spark_server row_ids OUT KEY TABLE...`.
 
 OUT is JSON: for each TABLE its rows' `[KEY, row id, row commit version]`, sorted by KEY.
 """
@@ -8,15 +8,13 @@ OUT is JSON: for each TABLE its rows' `[KEY, row id, row commit version]`, sorte
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
-from tests.support.delta_spark_reader import session
+from pyspark.sql import SparkSession
 
 
-def main(out: str, key: str, *tables: str) -> None:
+def main(spark: SparkSession, out: str, key: str, *tables: str) -> None:
     """Read them."""
-    spark = session()
     answers = {
         table: sorted(
             [row[0], row[1], row[2]]
@@ -27,8 +25,3 @@ def main(out: str, key: str, *tables: str) -> None:
         for table in tables
     }
     Path(out).write_text(json.dumps(answers))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Has delta-spark change a table and tell its history, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_statements TABLE OUT STATEMENT...`.
+Usage: `python -m tests.support.delta_spark_server statements TABLE OUT STATEMENT...`.
 
 `{t}` in a STATEMENT is the table. OUT is JSON: the times of DESCRIBE HISTORY by version, in epoch
 milliseconds, and for each of these times the version that time travel finds at it.
@@ -9,15 +9,13 @@ milliseconds, and for each of these times the version that time travel finds at 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
-from tests.support.delta_spark_reader import session
+from pyspark.sql import SparkSession
 
 
-def main(table: str, out: str, *statements: str) -> None:
+def main(spark: SparkSession, table: str, out: str, *statements: str) -> None:
     """Run the statements, then ask."""
-    spark = session()
     for statement in statements:
         spark.sql(statement.format(t=f"delta.`{table}`"))
     rows = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").selectExpr(
@@ -31,8 +29,3 @@ def main(table: str, out: str, *statements: str) -> None:
         none = spark._jvm.scala.Option.empty()
         found[version] = log.history().getActiveCommitAtTime(at, none, False, True, True).version()
     Path(out).write_text(json.dumps({"times": times, "found": found}))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Has delta-spark read variants that others wrote, and go on with their tables, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_variants OUT TABLE...`.
+Usage: `python -m tests.support.delta_spark_server variants OUT TABLE...`.
 
 OUT is JSON: for each table and version the rows as Spark's JSON of their variants. Then delta-spark changes
 each table: it adds rows, updates and deletes some, and compacts the files.
@@ -9,10 +9,9 @@ each table: it adds rows, updates and deletes some, and compacts the files.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
-from tests.support.delta_spark_reader import session
+from pyspark.sql import SparkSession
 
 COLUMNS = ("to_json(v)", "to_json(s.x)", "to_json(l)", "to_json(m)")
 """Each row's variants; arrays and maps as a whole."""
@@ -28,9 +27,8 @@ STATEMENTS = (
 )
 
 
-def main(out: str, *tables: str) -> None:
+def main(spark: SparkSession, out: str, *tables: str) -> None:
     """Read every version, then change the table."""
-    spark = session()
     answers = {}
     for table in tables:
         name = f"delta.`{table}`"
@@ -47,8 +45,3 @@ def main(out: str, *tables: str) -> None:
         for statement in STATEMENTS:
             spark.sql(statement.format(t=name))
     Path(out).write_text(json.dumps(answers))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

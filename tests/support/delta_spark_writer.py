@@ -1,19 +1,16 @@
 """Tables that delta-spark writes, and what it reads of them; in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_writer OUT TABLE...`. Each folder of OUT is a table; its answers
-lie beside it: `<name>.<version>.parquet` with row tracking, `<name>.json` with variants.
+Usage: `python -m tests.support.delta_spark_server writer OUT TABLE...`. Each folder of OUT is a table; its
+answers lie beside it: `<name>.<version>.parquet` with row tracking, `<name>.json` with variants.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-
-from tests.support.delta_spark_reader import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,16 +142,10 @@ def _quoted(text: str | None) -> str:
     return "NULL" if text is None else "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def main(out: str, *names: str) -> None:
+def main(spark: SparkSession, out: str, *names: str) -> None:
     """Write the tables with these names."""
-    spark = session()
     spark.sparkContext.setLogLevel("ERROR")
     for key, value in CONF.items():
         spark.conf.set(key, value)
     write_tracked(spark, Path(out), set(names))
     write_shredded(spark, Path(out), set(names))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
