@@ -36,7 +36,8 @@ from typing import TYPE_CHECKING, Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.support.delta_spark_reader import session as delta_spark_session  # noqa: E402 - a program
+from tests.support.delta_spark_reader import SMALL_QUERIES  # noqa: E402 - a program
+from tests.support.delta_spark_reader import session as delta_spark_session  # noqa: E402
 from tests.support.feature_sets import FeatureSet, covering_sets, pairs_of, possible_pairs  # noqa: E402
 from tests.support.written_features import all_ways, closed_ways, excluding  # noqa: E402
 from tests.support.written_peers import Peers, check_table  # noqa: E402
@@ -46,14 +47,7 @@ if TYPE_CHECKING:
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-written-tables.json"
 
-# Hundreds of small queries: generating code for each costs more than it saves.
-CONF = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.debug.maxToStringFields": "1000",
+CONF = SMALL_QUERIES | {
     # By the clock of the tables it is 2023.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }

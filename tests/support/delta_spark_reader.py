@@ -34,6 +34,16 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+SMALL_QUERIES = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "1000",
+}
+"""For hundreds of small queries: to generate code for each, and to plan it anew, costs more than it saves."""
+
 
 @contextmanager
 def jars_to_ourselves() -> Iterator[None]:

@@ -18,14 +18,17 @@ import traceback
 
 from pyspark.sql import SparkSession
 
-from tests.support.delta_spark_reader import session
+from tests.support.delta_spark_reader import SMALL_QUERIES, session
 
 
 def run(spark: SparkSession, program: str, *arguments: str) -> None:
     """Run one of them."""
     main = importlib.import_module(f"tests.support.delta_spark_{program}").main
     try:
-        main(spark.newSession(), *arguments)
+        own = spark.newSession()
+        for key, value in SMALL_QUERIES.items():
+            own.conf.set(key, value)
+        main(own, *arguments)
     finally:
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
