@@ -1,4 +1,4 @@
-"""Dropping a feature on a store whose listings lag: what is not listed is part of the history all the same."""
+"""Dropping a feature on a store whose listings lag: what is not listed is part of the history, too."""
 
 from __future__ import annotations
 
