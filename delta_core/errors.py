@@ -1,8 +1,7 @@
 """Every error that deltaward raises, in one hierarchy.
 
-Two questions decide what a caller does with a failure, so each class answers both: may the same call
-succeed if it is simply made again (`retryable`), and did another writer win (`conflict`). Callers
-decide by class or by these two flags, never by message text.
+Two questions decide what a caller does, so each class answers both: may the same call succeed if made again
+(`retryable`), and did another writer win (`conflict`). Callers decide by class or flag, never by text.
 
 A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`. Names and paths in it
 may be those of a hostile table, so it is one line that cannot drive a terminal.
@@ -49,8 +48,8 @@ class DeltaError(Exception):
 def escape_control_characters(text: str) -> str:
     """The text with control and bidirectional-override characters as escapes.
 
-    Table contents (names, paths, commit texts) reach messages and the log; they must not be able to forge
-    lines or to drive a terminal. What is escaped already stays as it is, so messages may hold others.
+    Table contents reach messages and the log; they must not forge lines or drive a terminal. What is escaped
+    already stays as it is, so messages may hold others.
     """
     if text.isprintable():
         return text
@@ -72,8 +71,6 @@ def _rebuild_unknown(
 
 
 # ---------------------------------------------------------------- storage
-
-
 class StorageError(DeltaError):
     """The store failed; nothing is known to be wrong with the table."""
 
@@ -146,8 +143,6 @@ class StoreContractError(StorageError):
 
 
 # ---------------------------------------------------------------- tables
-
-
 class InvalidTableError(DeltaError):
     """The table, as stored, cannot be read as asked."""
 
@@ -240,8 +235,6 @@ class IcebergCompatibilityError(ProtocolError):
 
 
 # ---------------------------------------------------------------- schema, expressions, configuration
-
-
 class SchemaError(DeltaError):
     """A schema is invalid or does not fit."""
 
@@ -297,8 +290,6 @@ class InvalidTablePropertyError(ConfigurationError):
 
 
 # ---------------------------------------------------------------- commits
-
-
 class CommitError(DeltaError):
     """A commit did not happen."""
 
@@ -402,8 +393,6 @@ class ConcurrentWriteError(ConcurrentModificationError):
 
 
 # ---------------------------------------------------------------- maintenance, jobs
-
-
 class MaintenanceError(DeltaError):
     """A maintenance operation cannot run as asked."""
 
@@ -433,6 +422,21 @@ class CloneError(MaintenanceError):
     """A table cannot be cloned to where it was asked to be."""
 
     code = "CLONE_REFUSED"
+
+
+class CloneDivergedError(CloneError):
+    """The target has a version that the source does not have, so the source's history is not its own."""
+
+    code = "CLONE_DIVERGED"
+    conflict = True
+
+
+class CloneOutdatedError(CloneError):
+    """The source's log was cleaned up while it was copied."""
+
+    code = "CLONE_OUTDATED"
+    retryable = True
+    conflict = True
 
 
 class VerificationError(MaintenanceError):

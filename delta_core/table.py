@@ -103,6 +103,7 @@ class DeltaTable(RowChanges):
         schema: StructType | pa.Schema,
         *,
         partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str | Sequence[str]] | None = None,
         configuration: Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -114,7 +115,7 @@ class DeltaTable(RowChanges):
 
         Raises:
             TableExistsError: there is one already.
-            SchemaError: the schema or the partitioning is not valid.
+            SchemaError: the schema, the partitioning or the clustering is not valid.
             InvalidTablePropertyError: a property is unknown or has a value that it cannot take.
         """
         store = open_store(table_uri, storage_options=storage_options, clock=clock)
@@ -122,6 +123,7 @@ class DeltaTable(RowChanges):
             store,
             schema=from_arrow(schema) if isinstance(schema, pa.Schema) else schema,
             partition_by=name_list(partition_by) or (),
+            cluster_by=cluster_by,
             configuration=configuration,
             name=name,
             description=description,
@@ -380,8 +382,6 @@ class DeltaTable(RowChanges):
             filters=filters,
             allowed_roots=self._allowed_roots,
         )
-
-    # ------------------------------------------------------------ maintenance
 
     @property
     def optimize(self) -> TableOptimizer:

@@ -9,14 +9,16 @@ deltalake, each on a copy with a checkpoint of ours and none of the commits befo
 we read what they left. What a peer says that it does not do is listed in its words.
 
 Needs delta-spark's jars, unless `--no-spark`. Writes `benchmarks/results/soak-written-tables.json` after each
-table; exits 1 when somebody read other rows. `docs/interop.md` is made of it
-(`python -m tests.support.interop_page`).
+table; `--resume` keeps the good tables that it has, runs the failed ones again, and adds what is missing:
+that is, for a feature that was opened since, itself and the pairs with it. Exits 1 when somebody read other
+rows. `docs/interop.md` is made of it (`python -m tests.support.interop_page`).
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -27,6 +29,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +65,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, help="only so many of all tables")
     parser.add_argument("--from", dest="skip", type=int, default=0, help="without the first so many")
     parser.add_argument("--having", help="only tables with this feature")
+    parser.add_argument("--resume", action="store_true", help="keep the good tables of the last result")
     parser.add_argument("--singles", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--operations", type=int, default=20)
@@ -70,14 +74,13 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=RESULT)
     options = parser.parse_args()
     began = time.monotonic()
-    names = frozenset(all_ways())
-    singles = [frozenset({name}) for name in sorted(names)] if options.singles else []
-    rng = random.Random(f"{options.seed}:sets")
-    planned = [*singles, *covering_sets(rng, options.sets, names, excluding(names))]
-    wanted = [(at, one) for at, one in enumerate(planned) if not options.having or options.having in one]
+    had = json.loads(options.output.read_text())["tables"] if options.resume else []
+    tables: list[dict[str, Any]] = [table for table in had if "error" not in table]
+    missing = _missing(options, had)
+    planned = len(tables) + len(missing)
+    wanted = [(at, one) for at, one in missing if not options.having or options.having in one]
     chosen = wanted[options.skip :][: options.first]
-    tables: list[dict[str, Any]] = []
-    report: dict[str, Any] = {}
+    report = summary(options, tables, planned)
     spark = _spark() if options.spark else None
     try:
         peers = Peers(spark)
@@ -85,13 +88,32 @@ def main() -> int:
             if options.minutes and time.monotonic() - began > options.minutes * 60:
                 break
             tables.append(run(peers, options, number, features))
-            report = summary(options, tables, len(planned), time.monotonic() - began)
+            tables.sort(key=_number)
+            report = summary(options, tables, planned)
             options.output.write_text(json.dumps(report, indent=2) + "\n")
     finally:
         if spark is not None:
             spark.stop()
-    print(f"{options.output.name}: {report['passed']} of {len(planned)} tables are read equal")
-    return 0 if report["passed"] == len(chosen) else 1
+    print(f"{options.output.name}: {report['passed']} of {report['planned']} tables are read equal")
+    return 1 if report["failed"] else 0
+
+
+def _missing(options: argparse.Namespace, had: Sequence[Mapping[str, Any]]) -> list[tuple[int, FeatureSet]]:
+    """What is to be run: a table's number, and its features. Those that failed, first."""
+    names = frozenset(all_ways())
+    failed = [(_number(table), frozenset(table["features"])) for table in had if "error" in table]
+    sets_had = [frozenset(table["features"]) for table in had]
+    rng = random.Random(f"{options.seed}:sets:{len(had)}" if had else f"{options.seed}:sets")
+    wanted = [frozenset({name}) for name in sorted(names)] if options.singles else []
+    wanted = [one for one in wanted if one not in sets_had]
+    still = options.sets - sum(len(one) > 1 for one in sets_had)
+    wanted += covering_sets(rng, still, names, excluding(names), had=sets_had)
+    used = {_number(table) for table in had}
+    return failed + list(zip((at for at in itertools.count() if at not in used), wanted, strict=False))
+
+
+def _number(table: Mapping[str, Any]) -> int:
+    return int(table["table"].rpartition(":")[2])
 
 
 def _spark() -> SparkSession:
@@ -113,14 +135,13 @@ def run(peers: Peers, options: argparse.Namespace, number: int, features: Featur
         except Exception as error:
             print(f"{name}: {sorted(features)}: {traceback.format_exc(limit=-5)[:3000]}", file=sys.stderr)
             result = {"features": sorted(features), "error": f"{type(error).__name__}: {error}"[:2000]}
-    outcome = {"table": name, **result, "seconds": round(time.monotonic() - began, 1)}
+    seconds = round(time.monotonic() - began, 1)
+    outcome = {"table": name, "commit": _git("rev-parse", "HEAD"), **result, "seconds": seconds}
     print(f"{name}: {sorted(features)}: {outcome.get('versions', 'FAILED')} versions", flush=True)
     return outcome
 
 
-def summary(
-    options: argparse.Namespace, tables: list[dict[str, Any]], planned: int, seconds: float
-) -> dict[str, Any]:
+def summary(options: argparse.Namespace, tables: list[dict[str, Any]], planned: int) -> dict[str, Any]:
     """What is written after each table."""
     good = [table for table in tables if "error" not in table]
     names = frozenset(all_ways())
@@ -134,7 +155,7 @@ def summary(
         "commit": _git("rev-parse", "HEAD"),
         "uncommitted_changes": bool(_git("status", "--porcelain")),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(seconds, 1),
+        "duration_seconds": round(sum(table["seconds"] for table in tables), 1),
         "machine": {
             "cores": os.cpu_count(),
             "platform": platform.platform(),

@@ -15,7 +15,8 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError, SchemaError
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMappingMode
 from delta_core.schema.json import schema_from_json, schema_to_json
-from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructType
+from delta_core.schema.types import StructType
+from delta_core.schema.variant_parts import has_variants
 from delta_core.table_features.defaults import ColumnDefault, column_defaults
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.generation import GenerationExpression, generation_expressions
@@ -45,6 +46,8 @@ class WritePlan:
         materialise_partition_columns: whether files hold the partition columns too.
         row_tracking: the hidden columns that copied rows bring along; None where rows have no stable ids.
         defaults, identity, generated: the columns that get values where callers give none.
+        clustered_by: paths of physical names by which the table is clustered: they have statistics in any
+            case (PROTOCOL.md, "Writer Requirements for Clustered Table").
     """
 
     schema: StructType
@@ -57,10 +60,17 @@ class WritePlan:
     defaults: tuple[ColumnDefault, ...] = ()
     identity: tuple[IdentityColumn, ...] = ()
     generated: tuple[GenerationExpression, ...] = ()
+    clustered_by: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of(cls, protocol: Protocol, metadata: Metadata) -> WritePlan:
+    def of(
+        cls, protocol: Protocol, metadata: Metadata, *, clustered_by: Iterable[tuple[str, ...]] = ()
+    ) -> WritePlan:
         """The plan of a table.
+
+        Args:
+            protocol, metadata: the table's.
+            clustered_by: what its clustering domain says, for who takes statistics.
 
         Raises:
             InvalidTableError: the metadata contradicts itself, such as an identity column of strings.
@@ -71,6 +81,7 @@ class WritePlan:
             metadata.partition_columns,
             metadata.configuration,
             writer_features(protocol),
+            clustered_by=clustered_by,
         )
 
     @classmethod
@@ -94,6 +105,7 @@ class WritePlan:
             document["partition_columns"],
             document["configuration"],
             document["features"],
+            clustered_by=[tuple(path) for path in document.get("clustered_by", ())],
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +115,7 @@ class WritePlan:
             "partition_columns": list(self.partition_columns),
             "configuration": dict(self.configuration),
             "features": sorted(self.features),
+            "clustered_by": [list(path) for path in self.clustered_by],
         }
 
     @property
@@ -126,7 +139,7 @@ class WritePlan:
     @property
     def has_variants(self) -> bool:
         """Whether there is a variant anywhere in the schema."""
-        return has_variant(self.schema)
+        return has_variants(self.schema)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -147,6 +160,8 @@ def _derived(
     partition_columns: Sequence[str],
     configuration: Mapping[str, str],
     features: Iterable[str],
+    *,
+    clustered_by: Iterable[tuple[str, ...]] = (),
 ) -> WritePlan:
     listed = frozenset(features)
     return WritePlan(
@@ -160,6 +175,7 @@ def _derived(
         defaults=_read(column_defaults, schema) if "allowColumnDefaults" in listed else (),
         identity=_read(_identity, schema) if "identityColumns" in listed else (),
         generated=_read(generation_expressions, schema) if "generatedColumns" in listed else (),
+        clustered_by=tuple(clustered_by) if "clustering" in listed else (),
     )
 
 
@@ -202,15 +218,3 @@ def _read(parse: Callable[[StructType], tuple[T, ...]], schema: StructType) -> t
             cause=error.cause,
             fix="Restore a version of the table whose schema is valid",
         ) from error
-
-
-def has_variant(data_type: DataType) -> bool:
-    """Whether a type is a variant or has one in it."""
-    match data_type:
-        case StructType():
-            return any(has_variant(field.data_type) for field in data_type)
-        case ArrayType():
-            return has_variant(data_type.element_type)
-        case MapType():
-            return has_variant(data_type.key_type) or has_variant(data_type.value_type)
-    return data_type == VARIANT

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from delta_core.data.row_batch import RowBatch
 from delta_core.data.steps.defaults import DefaultsStep
 from delta_core.data.steps.step import with_column
-from delta_core.data.write_plan import WritePlan, has_variant
+from delta_core.data.write_plan import WritePlan
 from delta_core.dml.python_values import python_scalar
 from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
 from delta_core.expressions.arithmetic import cast_value
@@ -188,7 +188,7 @@ class Assignments:
         if isinstance(value, Expression):
             expression = _stored(value, path, data_type, self._plan.schema)
             return _Value(path=path, data_type=data_type, expression=expression)
-        return _Value(path=path, data_type=data_type, constant=_constant(value, path, data_type))
+        return _Value(path=path, data_type=data_type, constant=python_scalar(value, data_type, shown(path)))
 
     def _default(self, path: Path, data_type: DataType) -> pa.Scalar:
         if len(path) == 1 and path[0] in self._defaults.texts:
@@ -269,17 +269,6 @@ def _may_store(source: DataType, target: DataType) -> bool:
     if source in DATETIMES:
         return target in DATETIMES or target == STRING
     return source == BOOLEAN and target == STRING
-
-
-def _constant(value: Any, path: Path, target: DataType) -> pa.Scalar:
-    """A Python value in the column's Arrow type."""
-    if value is not None and has_variant(target):
-        raise ExpressionError(
-            f"{value!r} cannot be assigned to {shown(path)}",
-            cause="A variant has no Python value here",
-            fix="Assign another column, or NULL",
-        )
-    return python_scalar(value, target, shown(path))
 
 
 def _assigned(

@@ -26,6 +26,7 @@ from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
+from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.input_data import ArrowData, as_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
@@ -219,7 +220,7 @@ class GroupCommit:
             self._refresh()
         for _ in range(MAX_REGROUPINGS):
             # Anew for each attempt: another writer may have got further with an identity column.
-            plan = WritePlan.of(self._snapshot.protocol, self._snapshot.metadata)
+            plan = plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
             group, rows = self._checked(group, pipeline)
             if rows is None:

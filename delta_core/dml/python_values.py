@@ -23,12 +23,14 @@ from delta_core.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     StructType,
 )
+from delta_core.variants.python_values import encoded
 
 
 def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
@@ -37,7 +39,7 @@ def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
     Args:
         value: None, a bool, number, text, bytes, date or datetime; a mapping for a struct or a map, a
             sequence for an array. A text stands for whatever its letters spell. A time without a zone is
-            of UTC in a column of times.
+            of UTC in a column of times. For a variant whatever `variants.python_values` takes, as it is.
         data_type: the column's.
         where: the column, for messages.
 
@@ -58,6 +60,8 @@ def _exact(value: Any, data_type: DataType, where: str) -> Any:
     """The value as Arrow takes it without changing it. Raises TypeError or ValueError where there is none."""
     if value is None:
         return None
+    if data_type == VARIANT:
+        return encoded(value)
     match data_type:
         case StructType():
             return _struct(value, data_type, where)

@@ -18,6 +18,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes, write_inserts
+from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.errors import DeltaError
@@ -70,7 +71,7 @@ def plan_replacement(
     that matches in part, all matching files and the new ones are read.
     """
     found = find_rows(snapshot, predicate)
-    table_plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
+    table_plan = plan_of(snapshot)
     partly = any(not match.is_whole for match in found.matches)
     tells = partly and records_changes(snapshot.protocol, snapshot.metadata)
     rewritten, gone = _rewritten(

@@ -18,6 +18,7 @@ from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import removed, with_new_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
+from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.post_commit import commit_and_checkpoint
@@ -116,7 +117,7 @@ class RowStatement:
     @property
     def plan(self) -> WritePlan:
         """What the table asks of rows. Raises as `WritePlan.of`."""
-        return WritePlan.of(self.snapshot.protocol, self.snapshot.metadata)
+        return plan_of(self.snapshot)
 
     @property
     def writes_vectors(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from delta_core.dml.definition import clustering as of_clustering
 from delta_core.dml.definition import columns as of_columns
 from delta_core.dml.definition import constraints as of_constraints
 from delta_core.dml.definition import domains as of_domains
@@ -234,6 +235,20 @@ class TableAlterer:
     ) -> Committed:
         """Let the table support a feature, such as `vacuumProtocolCheck`, without turning anything on."""
         return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
+
+    def cluster_by(
+        self,
+        columns: Sequence[str | Sequence[str]] | str | None,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Cluster the table by up to four columns, a name or path each; None by nothing.
+
+        No file is rewritten. Writers that are under way are told of a conflict, since they took statistics by
+        the former columns.
+        """
+        named = [columns] if isinstance(columns, str) else columns
+        return self._adopt(of_clustering.cluster_by(self._current(), named, properties=commit_properties))
 
     def set_domain_metadata(
         self,

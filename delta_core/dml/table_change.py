@@ -13,6 +13,7 @@ from uuid import uuid4
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
+from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
@@ -28,9 +29,11 @@ from delta_core.schema.mapping_check import check_mapping
 from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
+from delta_core.schema.variant_parts import as_the_table_has_them
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.change_data import refuse_change_columns
+from delta_core.table_features.clustering_domain import ClusteringColumns, require_statistics
 from delta_core.table_features.column_dependencies import column_uses
 from delta_core.table_features.defaults import validate_defaults
 from delta_core.table_features.enablement import (
@@ -58,6 +61,7 @@ class TableDefinition:
         name, description: of a new table; ignored for an existing one.
         merge_schema: add the data's new columns to the table.
         overwrite_schema: replace the table's schema (and partitioning) by the data's.
+        cluster_by: clustering columns of a new table, a name or path each; None does not cluster it.
     """
 
     partition_by: Sequence[str] | None = None
@@ -66,6 +70,7 @@ class TableDefinition:
     description: str | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
+    cluster_by: Sequence[str | Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +83,16 @@ class TableChange:
     Attributes:
         schema: what the written data must conform to.
         protocol, metadata: of the table afterwards.
-        actions: the `protocol` and `metaData` actions that the commit must carry; empty when neither
-            changes.
+        actions: the `protocol` and `metaData` actions that the commit must carry, and the clustering domain;
+            empty when none changes.
+        clustered_by: paths of physical names by which the table is clustered.
     """
 
     schema: StructType
     protocol: Protocol
     metadata: Metadata
     actions: tuple[Action, ...]
+    clustered_by: tuple[tuple[str, ...], ...] = ()
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -105,7 +112,7 @@ class TableChange:
     @property
     def plan(self) -> WritePlan:
         """What rows go through. Raises as `WritePlan.of`."""
-        return WritePlan.of(self.protocol, self.metadata)
+        return WritePlan.of(self.protocol, self.metadata, clustered_by=self.clustered_by)
 
     def with_marks(self, marks: Mapping[str, int]) -> TableChange:
         """The change with identity columns that have got further, as `WrittenRows.high_water_marks` says."""
@@ -152,6 +159,7 @@ def plan_table_change(
     if definition.overwrite_schema:
         return _replacement(snapshot, data_schema, definition)
     _check_partitioning(snapshot, definition)
+    data_schema = as_the_table_has_them(snapshot.schema, data_schema)
     columns = _columns_of(snapshot)
     if definition.merge_schema:
         columns = _merged(snapshot, columns, data_schema)
@@ -189,6 +197,8 @@ def canonical_partition_columns(schema: StructType, partition_by: Sequence[str])
 def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int) -> TableChange:
     partition_columns = canonical_partition_columns(data_schema, definition.partition_by or ())
     request = ProtocolRequest.of(definition.configuration or {})
+    if definition.cluster_by is not None:
+        request = replace(request, features=request.features | {"clustering"}, clusters=True)
     configuration = dict(request.properties)
     refuse_internal_properties(configuration)
     asked = needed_features(data_schema, configuration)
@@ -215,9 +225,10 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     )
     protocol = protocol_for(columns.schema, columns.configuration, request=request)
     require_iceberg_compatibility(protocol, metadata, operation="create the table")
-    return TableChange(
+    created = TableChange(
         schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
+    return created if definition.cluster_by is None else clustered(created, definition.cluster_by)
 
 
 def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableDefinition) -> TableChange:
@@ -232,7 +243,9 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
     )
     _check_new(columns)
     _check_filled(columns)
-    return _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
+    return reclustered(
+        snapshot, _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
+    )
 
 
 def _continued(before: StructType, after: StructType) -> StructType:
@@ -298,7 +311,42 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
         require_iceberg_compatibility(
             protocol, metadata, previous=snapshot.metadata, operation="change the schema"
         )
-    return TableChange(schema=columns.schema, protocol=protocol, metadata=metadata, actions=tuple(actions))
+    clustering = clustering_of(snapshot)
+    return TableChange(
+        schema=columns.schema,
+        protocol=protocol,
+        metadata=metadata,
+        actions=tuple(actions),
+        clustered_by=() if clustering is None else clustering.columns,
+    )
+
+
+def clustered(change: TableChange, columns: Sequence[str | Sequence[str]]) -> TableChange:
+    """The change of a table that is clustered by these columns from then on.
+
+    Raises:
+        SchemaError: the table cannot be clustered by them.
+    """
+    chosen = ClusteringColumns.choose(change.schema, columns, partition_columns=change.partition_columns)
+    require_statistics(chosen, change.schema, change.configuration)
+    return replace(change, actions=(*change.actions, chosen.action()), clustered_by=chosen.columns)
+
+
+def reclustered(snapshot: Snapshot, change: TableChange) -> TableChange:
+    """The change of a table whose schema is replaced: it stays clustered by columns of the same names.
+
+    Raises:
+        SchemaError: the new schema does not have them, or has partition columns besides.
+    """
+    before = clustering_of(snapshot)
+    if before is None or not before.columns:
+        return change
+    names = before.logical(snapshot.schema)
+    chosen = ClusteringColumns.choose(change.schema, names, partition_columns=change.partition_columns)
+    if chosen.columns == before.columns:
+        return change
+    action = replace(chosen, other=before.other).action()
+    return replace(change, actions=(*change.actions, action), clustered_by=chosen.columns)
 
 
 def _check_filled(columns: TableColumns) -> None:

@@ -32,6 +32,8 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.schema.variant_parts import has_parts
+from delta_core.variants.marks import is_marked, storage_of, variant_field
 from delta_core.variants.shredding import VARIANT_TYPE
 
 TIMESTAMP_ARROW = pa.timestamp("us", tz="UTC")
@@ -86,8 +88,8 @@ def to_arrow(schema: StructType) -> pa.Schema:
 
 
 def field_to_arrow(field: StructField) -> pa.Field:
-    """One field in Arrow."""
-    return pa.field(field.name, type_to_arrow(field.data_type), nullable=field.nullable)
+    """One field in Arrow. A variant says so in its metadata (`variants.marks`)."""
+    return _field(field.name, field.data_type, nullable=field.nullable)
 
 
 def type_to_arrow(data_type: DataType) -> pa.DataType:
@@ -98,24 +100,28 @@ def type_to_arrow(data_type: DataType) -> pa.DataType:
         case DecimalType():
             return pa.decimal128(data_type.precision, data_type.scale)
         case ArrayType():
-            element = type_to_arrow(data_type.element_type)
-            return pa.list_(pa.field("element", element, nullable=data_type.contains_null))
+            return pa.list_(_field("element", data_type.element_type, nullable=data_type.contains_null))
         case MapType():
             return pa.map_(
                 type_to_arrow(data_type.key_type),
-                pa.field(
-                    "value", type_to_arrow(data_type.value_type), nullable=data_type.value_contains_null
-                ),
+                _field("value", data_type.value_type, nullable=data_type.value_contains_null),
             )
         case StructType():
             return pa.struct([field_to_arrow(field) for field in data_type])
+
+
+def _field(name: str, data_type: DataType, *, nullable: bool) -> pa.Field:
+    if data_type == VARIANT:
+        return variant_field(name, nullable=nullable)
+    return pa.field(name, type_to_arrow(data_type), nullable=nullable)
 
 
 def from_arrow(schema: pa.Schema) -> StructType:
     """The Delta schema that holds an Arrow schema's rows without loss.
 
     Raises:
-        SchemaError: a column has a type that Delta does not have (time of day, duration, ...).
+        SchemaError: a column has a type that Delta does not have (time of day, duration, ...), or is marked
+            as a variant and is none.
     """
     return StructType(tuple(_field_from_arrow(field, field.name) for field in schema))
 
@@ -145,12 +151,12 @@ def type_from_arrow(data_type: pa.DataType, path: str = "") -> DataType:
     if types.is_map(data_type):
         return MapType(
             key_type=type_from_arrow(data_type.key_type, f"{path}.key"),
-            value_type=type_from_arrow(data_type.item_type, f"{path}.value"),
+            value_type=_type_of_field(data_type.item_field, f"{path}.value"),
             value_contains_null=data_type.item_field.nullable,
         )
     if is_list_like(data_type):
         return ArrayType(
-            element_type=type_from_arrow(data_type.value_type, f"{path}.element"),
+            element_type=_type_of_field(data_type.value_field, f"{path}.element"),
             contains_null=data_type.value_field.nullable,
         )
     if types.is_struct(data_type):
@@ -179,4 +185,17 @@ def is_list_like(data_type: pa.DataType) -> bool:
 
 
 def _field_from_arrow(field: pa.Field, path: str) -> StructField:
-    return StructField(name=field.name, data_type=type_from_arrow(field.type, path), nullable=field.nullable)
+    return StructField(name=field.name, data_type=_type_of_field(field, path), nullable=field.nullable)
+
+
+def _type_of_field(field: pa.Field, path: str) -> DataType:
+    if not is_marked(field):
+        return type_from_arrow(field.type, path)
+    found = type_from_arrow(storage_of(field), path)
+    if not has_parts(found):
+        raise SchemaError(
+            f"Column {path} is marked as a variant and is {found}",
+            cause="A variant is a struct of two binary fields, metadata and value",
+            fix="Give the values whole, not in parts, or take the mark off the column's metadata",
+        )
+    return VARIANT

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
-from delta_core.schema.arrow import type_from_arrow, type_to_arrow
+from delta_core.schema.arrow import from_arrow, type_to_arrow
 from delta_core.schema.conversion import convert_array, convert_chunked
 from delta_core.schema.nullability import NullViolation, find_null_violations
 from delta_core.schema.partition_values import empty_as_null
@@ -34,6 +34,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.schema.variant_parts import as_the_table_has_them
 
 Data = TypeVar("Data", pa.Table, pa.RecordBatch)
 
@@ -100,17 +101,7 @@ def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[st
         if folded in seen:
             problems.append(f"column {field.name} appears twice (names are compared without case)")
         seen.add(folded)
-    _compare_structs(
-        table_schema,
-        StructType(
-            tuple(
-                StructField(name=f.name, data_type=type_from_arrow(f.type, f.name), nullable=f.nullable)
-                for f in data_schema
-            )
-        ),
-        "",
-        problems,
-    )
+    _compare_structs(table_schema, as_the_table_has_them(table_schema, from_arrow(data_schema)), "", problems)
     return problems
 
 

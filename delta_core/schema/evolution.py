@@ -19,6 +19,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.schema.variant_parts import has_variants
 
 ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
 """What a column's name holds only where a column mapping keeps it out of the files."""
@@ -118,7 +119,8 @@ def validate_schema(
         column_mapping: with column mapping, names may hold any character.
 
     Raises:
-        SchemaError: duplicate or illegal names, or partition columns that are missing, nested, or all.
+        SchemaError: duplicate or illegal names, variants in the keys of maps, or partition columns that are
+            missing, nested, or all.
     """
     _validate_struct(schema, "", column_mapping)
     if not schema.fields:
@@ -283,11 +285,21 @@ def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructFie
     )
 
 
+def _refuse_variant_keys(key_type: DataType, prefix: str) -> None:
+    if has_variants(key_type):
+        raise SchemaError(
+            f"Column {prefix.rstrip('.') or '?'} has variants in the keys of a map",
+            cause="Variants cannot be compared, so nobody can tell one key from another",
+            fix="Use keys of another type, and variants as values",
+        )
+
+
 def _validate_struct(data_type: DataType, prefix: str, column_mapping: bool) -> None:
     match data_type:
         case ArrayType():
             _validate_struct(data_type.element_type, f"{prefix}element.", column_mapping)
         case MapType():
+            _refuse_variant_keys(data_type.key_type, prefix)
             _validate_struct(data_type.key_type, f"{prefix}key.", column_mapping)
             _validate_struct(data_type.value_type, f"{prefix}value.", column_mapping)
         case StructType():

@@ -214,6 +214,16 @@ class LocalLogStore:
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Set the time of an object, durable when its file is. Raises ObjectNotFoundError."""
+        nanoseconds = modified_ms * 1_000_000
+        try:
+            os.utime(self._resolve(path), ns=(nanoseconds, nanoseconds))
+        except FileNotFoundError as error:
+            raise not_found(path) from error
+        except OSError as error:
+            raise translated(error, path, "set the time of") from error
+
     def delete(self, path: str) -> None:
         """Delete the object; a missing one is not an error. No link on the way is followed.
 

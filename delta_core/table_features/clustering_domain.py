@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from delta_core.actions import DomainMetadata
-from delta_core.errors import InvalidTableError, SchemaError
+from delta_core.errors import ConfigurationError, InvalidTableError, SchemaError
+from delta_core.schema.column_names import STATS_COLUMNS_KEY
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -25,8 +26,11 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.table_features.stats_leaves import parse_column_list
 
 DOMAIN = "delta.clustering"
+MAX_COLUMNS = 4
+"""Other engines refuse a table that is clustered by more: nearness in many columns is nearness in none."""
 _COLUMNS_KEY = "clusteringColumns"
 _NAME_KEY = "domainName"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
@@ -93,9 +97,15 @@ class ClusteringColumns:
             partition_columns: of the table, which then must have none.
 
         Raises:
-            SchemaError: no such column, one named twice, one without bounds in its statistics, or a table
-                that is partitioned.
+            SchemaError: no such column, one named twice, one without bounds in its statistics, more than
+                MAX_COLUMNS, or a table that is partitioned.
         """
+        if len(columns) > MAX_COLUMNS:
+            raise SchemaError(
+                f"A table is not clustered by {len(columns)} columns.",
+                cause=f"There can be {MAX_COLUMNS}.",
+                fix="Choose those that most queries filter by.",
+            )
         partitioned = tuple(partition_columns)
         if partitioned:
             raise SchemaError(
@@ -155,6 +165,30 @@ class ClusteringColumns:
             names.append(found.name)
             struct = found.data_type
         return tuple(names)
+
+
+def require_statistics(
+    clustering: ClusteringColumns, schema: StructType, configuration: Mapping[str, str]
+) -> None:
+    """Refuse a table whose own list of columns with statistics leaves a clustering column out.
+
+    The number of columns does not matter: clustering columns get statistics besides.
+
+    Raises:
+        ConfigurationError: `delta.dataSkippingStatsColumns` leaves one out.
+    """
+    named = configuration.get(STATS_COLUMNS_KEY)
+    if named is None:
+        return
+    listed = parse_column_list(named)
+    for path in clustering.logical(schema):
+        folded = tuple(name.casefold() for name in path)
+        if not any(folded[: len(known)] == known for known in listed):
+            raise ConfigurationError(
+                f"The table cannot be clustered by {_shown(path)}: it would have no statistics.",
+                cause=f"{STATS_COLUMNS_KEY} is {named!r}, which leaves it out.",
+                fix="Name the column there, too.",
+            )
 
 
 def _physical(item: StructField) -> str:

@@ -111,12 +111,14 @@ class ProtocolRequest:
         reader_version: `delta.minReaderVersion`; None when it is not given.
         writer_version: `delta.minWriterVersion`; None when it is not given.
         properties: the other ones, which are stored with the table.
+        clusters: whether the commit says by which columns the table is clustered.
     """
 
     features: frozenset[str] = frozenset()
     reader_version: int | None = None
     writer_version: int | None = None
     properties: Mapping[str, str]
+    clusters: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ProtocolRequest:
@@ -195,10 +197,7 @@ def protocol_for(
     needed = needed_features(schema, configuration) | asked.features
     if current is None:
         return new_protocol(needed, reader_version=asked.reader_version, writer_version=asked.writer_version)
-    present = supported_features(current)
-    # An early name of a feature is as good as the later one.
-    needed -= {name for name in needed if f"{name}-preview" in present and f"{name}-preview" in _PREVIEWS}
-    return with_features(_requested(current, asked), needed)
+    return with_features(_requested(current, asked), _without_early_names(needed, current))
 
 
 def evolved_protocol(
@@ -214,7 +213,16 @@ def evolved_protocol(
     """
     needed = needed_features(after, configuration)
     _refuse(needed - needed_features(before, configuration))
-    return with_features(current, {name for name in needed if _is_written(name)})
+    written = frozenset(name for name in needed if _is_written(name))
+    return with_features(current, _without_early_names(written, current))
+
+
+def _without_early_names(needed: frozenset[str], current: Protocol) -> frozenset[str]:
+    """Those that the table has not, not even by an early name, which is as good as the later one."""
+    present = supported_features(current)
+    return frozenset(
+        name for name in needed if f"{name}-preview" not in present or f"{name}-preview" not in _PREVIEWS
+    )
 
 
 def refuse_unsupported_definition(
@@ -229,6 +237,12 @@ def refuse_unsupported_definition(
     """
     asked = needed_features(schema, configuration) | (request.features if request else frozenset())
     _refuse(asked)
+    if request is not None and "clustering" in request.features and not request.clusters:
+        raise UnsupportedTableFeatureError(
+            "The table feature clustering is not turned on by its name.",
+            cause="A clustered table says by which columns it is clustered.",
+            fix="Create the table with cluster_by, or call DeltaTable.alter.cluster_by.",
+        )
 
 
 def _is_written(name: str) -> bool:

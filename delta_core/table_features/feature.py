@@ -11,7 +11,6 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.table_features.surface import (
     ALL_SURFACES,
     AS_THEY_STAND,
-    MOVED_ROWS,
     NO_SURFACES,
     ROWS_WITHOUT_SPARK,
     WITHOUT_SPARK,
@@ -195,8 +194,8 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_column_metadata("CURRENT_DEFAULT"),
     ),
-    # Tags, providers and the domain are copied.
-    TableFeature(name="clustering", writable_by=MOVED_ROWS, requires=_DOMAINS),
+    # Tags, providers and the domain are copied; new files have statistics of the columns in the domain.
+    TableFeature(name="clustering", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
     # It binds who cleans up the log alone; checkpoints are written by who knows their version's protocol.
     TableFeature(name="checkpointProtection", writable_by=ALL_SURFACES),
     # Every commit is held against the rules, and a vacuum leaves the folder of Iceberg's metadata alone.
@@ -229,6 +228,17 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
+    # New files hold values whole; whoever copies rows puts together what older files keep in parts.
+    *(
+        TableFeature(
+            name=name,
+            in_reader=True,
+            plain_rows=False,
+            writable_by=WITHOUT_SPARK,
+            active=_has_type("variant"),
+        )
+        for name in ("variantType", "variantType-preview")
+    ),
     *(
         TableFeature(
             name=name,
@@ -237,7 +247,7 @@ _ALL = (
             writable_by=AS_THEY_STAND,
             active=_has_type("variant"),
         )
-        for name in ("variantType", "variantType-preview", "variantShredding", "variantShredding-preview")
+        for name in ("variantShredding", "variantShredding-preview")
     ),
 )
 

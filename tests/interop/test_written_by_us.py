@@ -10,6 +10,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.schema.types import INTEGER, LONG, STRING, StructField, StructType
+from delta_core.variants.python_values import variant_array
 from tests.state_machine.features import Way, open_ways
 from tests.state_machine.reading import deltalake_rows
 from tests.state_machine.values import KINDS
@@ -32,7 +33,8 @@ def _rows(way: Way, keys: range) -> pa.Table:
     for column in way.columns:
         if column.is_given and column.default is None:
             kind = KINDS[column.kind].arrow
-            columns[column.name] = pa.array(list(keys), pa.int64()).cast(kind)
+            numbers = pa.array(list(keys), pa.int64())
+            columns[column.name] = variant_array(keys) if column.kind == "variant" else numbers.cast(kind)
     return pa.table(columns)
 
 

@@ -75,6 +75,18 @@ def test_the_sets_cover_every_pair_that_we_write(seed: str) -> None:
     assert not [pair for pair in excluding(names) if any(pair <= one for one in sets)]
 
 
+def test_pairs_that_were_had_are_left_out(seed: str) -> None:
+    """A soak that goes on with a new feature adds what has it, and nothing else."""
+    names = frozenset(all_ways())
+    new = min(names)
+    had = covering_sets(random.Random(seed), 0, names - {new}, excluding(names))
+    more = covering_sets(random.Random(seed), 0, names, excluding(names), had=had)
+    assert more
+    assert all(new in one for one in more)
+    pairs = possible_pairs(names, excluding(names))
+    assert {pair for pair in pairs if any(pair <= one for one in [*had, *more])} == pairs
+
+
 def test_the_same_name_makes_the_same_table() -> None:
     def made(name: str) -> tuple[object, ...]:
         def run(draw: Any) -> tuple[object, ...]:

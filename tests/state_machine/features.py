@@ -96,6 +96,11 @@ WAYS: tuple[Way, ...] = (
         columns=(Column(name="local", kind="timestamp_ntz"),),
     ),
     Way(
+        name="variants",
+        feature="variantType",
+        columns=(Column(name="loose", kind="variant"),),
+    ),
+    Way(
         name="defaults",
         feature="allowColumnDefaults",
         properties=_supported("allowColumnDefaults"),
@@ -130,6 +135,7 @@ _EXCLUDING = frozenset(
         ("iceberg-v1", "vectors"),
         ("iceberg-v2", "vectors"),
         ("iceberg-v1", "nested"),
+        ("iceberg-v2", "variants"),
     )
 )
 """Pairs that the protocol forbids, or that give one property twice."""

@@ -33,7 +33,7 @@ from tests.state_machine.reading import (
     ours,
 )
 from tests.state_machine.store_time import stamped
-from tests.state_machine.values import KINDS, PARTITION_KINDS, Column
+from tests.state_machine.values import KINDS, PARTITION_KINDS, PLAIN_KINDS, Column
 from tests.support.rows import canonical_rows
 
 BEGAN_MS = 1_700_000_000_000
@@ -82,7 +82,7 @@ class TableMachine(RuleBasedStateMachine):
         self.ways = tuple(way for way in open_ways() if way.name in names)
         columns = [*_BASE]
         columns += [column for way in self.ways for column in way.columns]
-        kinds = draw(st.lists(st.sampled_from(sorted(KINDS.keys() - {"timestamp_ntz"})), max_size=2))
+        kinds = draw(st.lists(st.sampled_from(PLAIN_KINDS), max_size=2))
         columns += [Column(name=f"x{at}", kind=kind) for at, kind in enumerate(kinds)]
         partition_by: tuple[str, ...] = ()
         if draw(st.booleans()):
@@ -180,14 +180,17 @@ class TableMachine(RuleBasedStateMachine):
         self.settle(state)
         return True
 
-    def settle(self, state: State) -> None:
-        """Whatever was committed since, the table has this state now."""
+    def settle(self, state: State, *, meanwhile: State | None = None) -> None:
+        """Whatever was committed since, the table has this state now; `meanwhile` is that of commits before."""
         new = range(self.model.latest + 1, newest_version(self.path) + 1)
         if new:
             self.newest = self.fresh()
             state = self.with_numbers(state, self.newest)
         for version in new:
-            self.model.add(state, self.clock.now_ms() + version - new.start)
+            last = version == new.stop - 1
+            self.model.add(
+                state if last or meanwhile is None else meanwhile, self.clock.now_ms() + version - new.start
+            )
         if not new:
             assert state.rows == self.state.rows, "the rows should have changed, and there is no commit"
 

@@ -23,6 +23,7 @@ from delta_core.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     ArrayType,
     DataType,
     DecimalType,
@@ -30,6 +31,8 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
+from delta_core.variants.marks import variant_field
+from delta_core.variants.python_values import encoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,19 @@ KINDS: Mapping[str, Kind] = {
             lambda found: sorted(found.items())
         ),
     ),
+    "variant": Kind(
+        delta=VARIANT,
+        arrow=variant_field("v").type,
+        values=st.sampled_from(
+            [encoded(one) for one in (None, 7, -2.25, "long " * 9, [], {"b": [1, "x"], "a": {"c": None}})]
+        ),
+    ),
 }
+
+WITH_A_FEATURE = frozenset({"timestamp_ntz", "variant"})
+"""Kinds that the protocol must list."""
+
+PLAIN_KINDS = tuple(sorted(KINDS.keys() - WITH_A_FEATURE))
 
 PARTITION_KINDS = ("string", "integer", "date", "boolean", "timestamp", "decimal")
 
@@ -162,6 +177,11 @@ class Column:
 
 def arrow_table(columns: list[Column], rows: list[Mapping[str, Any]]) -> pa.Table:
     """Rows for a writer, with these columns."""
-    schema = pa.schema([pa.field(column.name, KINDS[column.kind].arrow) for column in columns])
+    schema = pa.schema(
+        [
+            variant_field(one.name) if one.kind == "variant" else pa.field(one.name, KINDS[one.kind].arrow)
+            for one in columns
+        ]
+    )
     arrays = [pa.array([row[f.name] for row in rows], f.type) for f in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -83,10 +83,12 @@ def covering_sets(
     at_least: int,
     names: Collection[str] = FEATURES.keys(),
     excluding: Collection[FeatureSet] = EXCLUDING,
+    *,
+    had: Collection[FeatureSet] = (),
 ) -> list[FeatureSet]:
-    """Sets of features so that each possible pair is in one of them, the best ones first."""
+    """Sets of features so that each possible pair is in one of them or of those had, the best ones first."""
     possible = possible_pairs(names, excluding)
-    open_pairs, found = set(possible), []
+    open_pairs, found = possible.difference(*map(pairs_of, had)), list[FeatureSet]()
     while open_pairs or len(found) < at_least:
         pool = sorted(open_pairs or possible, key=sorted)
         candidates = [_candidate(rng, pool, names, excluding) for _ in range(_CANDIDATES)]

@@ -50,6 +50,13 @@ def _supported(feature: str) -> dict[str, str]:
     return {f"delta__feature__{feature}": "supported"}
 
 
+_NO_NAMES = "010000"
+_NULL = {"metadata": _NO_NAMES, "value": "00"}
+_TEXT = {"metadata": _NO_NAMES, "value": "0d616263"}
+_OBJECT = {"metadata": "11020001026162", "value": "020200010002040c050c06"}
+"""The variants null, "abc" and {"a": 5, "b": 6}."""
+
+
 INPUTS: dict[str, list[Json]] = {
     "plain": [_create(), *_ALL, _RESTORE, {"do": "overwrite", "rows": _rows(20, 2)}],
     "partitioned": [_create(by=["p"]), *_ALL, {"do": "delete", "where": "p = 'p1'"}],
@@ -108,6 +115,20 @@ INPUTS: dict[str, list[Json]] = {
         _create(field("local", "timestamp_ntz")),
         {"do": "append", "rows": _rows(1, 2, local="2024-02-29T12:30:00.123456")},
         {"do": "append", "rows": _rows(3, 2, local=None)},
+    ],
+    "variants": [
+        _create(field("v", "variant"), field("s", {"type": "struct", "fields": [field("x", "variant")]})),
+        {
+            "do": "append",
+            "rows": [
+                {**row, "v": value, "s": {"x": value}}
+                for row, value in zip(_rows(1, 4), [_OBJECT, None, _NULL, _TEXT], strict=True)
+            ],
+        },
+        {"do": "append", "rows": _rows(5, 4, v=_TEXT)},
+        *_ALL[2:],
+        {"do": "update", "set": {"v": "s.x"}, "where": "id IN (1, 9)"},
+        _RESTORE,
     ],
     "in-commit-timestamps": [_create(delta__enableInCommitTimestamps="true"), *_ALL],
     "in-commit-timestamps-later": [

@@ -255,6 +255,8 @@ def _value(value: Any, kind: pa.DataType) -> Any:
         return bytes.fromhex(value)
     if pa.types.is_map(kind):
         return [tuple(pair) for pair in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _value(value[field.name], field.type) for field in kind}
     return value
 
 

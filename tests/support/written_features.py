@@ -49,7 +49,6 @@ _PLAIN: tuple[Way, ...] = (
 WITHOUT_A_WAY: Mapping[str, str] = {
     "clustering": "a definition of ours cannot ask for it",
     "checkpointProtection": "it comes from dropping a feature",
-    "variantType": "no way in tests/state_machine/features.py asks for it",
     "variantShredding": "shredded values are read, not written",
 }
 """Features that the sets do not have, and why; those that the protocol has as previews are not listed."""

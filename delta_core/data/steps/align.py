@@ -6,33 +6,24 @@ are variants is checked here, since no later step looks into them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.data.row_batch import Array, Columns, RowBatch
-from delta_core.data.write_plan import WritePlan, has_variant
+from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
 from delta_core.schema.enforcement import conform
-from delta_core.schema.types import (
-    BINARY,
-    VARIANT,
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-)
+from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.schema.variant_parts import has_variants, schema_in_parts
 from delta_core.variants.validation import first_malformed
 
-_VARIANT_PARTS = StructType(
-    (
-        StructField(name="metadata", data_type=BINARY, nullable=False),
-        StructField(name="value", data_type=BINARY, nullable=False),
-    )
-)
+RowOf: TypeAlias = Callable[[int], int]
+"""The row of a value."""
 
 
 class AlignStep:
@@ -48,7 +39,7 @@ class AlignStep:
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
-        self._schema = _with_parts(plan.schema) if plan.has_variants else plan.schema
+        self._schema = schema_in_parts(plan.schema) if plan.has_variants else plan.schema
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """Rows with the caller's columns as rows with the table's."""
@@ -80,56 +71,53 @@ def _nullable(schema: StructType, names: frozenset[str]) -> StructType:
     return StructType(tuple(replace(f, nullable=True) if f.name in names else f for f in schema))
 
 
-def _with_parts(schema: StructType) -> StructType:
-    return StructType(tuple(replace(f, data_type=_parts(f.data_type)) for f in schema))
-
-
-def _parts(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return _with_parts(data_type)
-        case ArrayType():
-            return replace(data_type, element_type=_parts(data_type.element_type))
-        case MapType():
-            return replace(
-                data_type, key_type=_parts(data_type.key_type), value_type=_parts(data_type.value_type)
-            )
-    return _VARIANT_PARTS if data_type == VARIANT else data_type
-
-
 def _check_variants(schema: StructType, columns: Columns) -> None:
     for field in schema:
-        for part in _variants_in(columns.column(field.name), field.data_type):
+        for part, row_of in _variants_in(columns.column(field.name), field.data_type, 0):
             found = first_malformed(part)
             if found is not None:
                 number, problem = found
                 raise ConstraintViolationError(
                     f"Column {field.name} holds bytes that are not a variant",
-                    cause=f"For example in value {number} of {len(part)}: {problem}",
+                    cause=f"For example in row {row_of(number)} of {columns.num_rows}: {problem}",
                     fix="Encode the values as variants (the Variant binary encoding of Parquet), or leave "
                     "them out",
                 )
 
 
-def _variants_in(column: Array, data_type: DataType) -> Iterator[pa.Array]:
-    """The variants in a column, wherever they are in it; those below a null are left out."""
-    if not has_variant(data_type):
+def _variants_in(column: Array, data_type: DataType, first_row: int) -> Iterator[tuple[pa.Array, RowOf]]:
+    """The variants in a column, wherever in it, and whose they are; those below a null are left out."""
+    if not has_variants(data_type):
         return
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            for chunk in column.chunks:
-                yield from _variants_in(chunk, data_type)
-            return
+        for chunk in column.chunks:
+            yield from _variants_in(chunk, data_type, first_row)
+            first_row += len(chunk)
+        return
     match data_type:
         case StructType():
             for index, field in enumerate(data_type):
-                yield from _variants_in(pc.struct_field(column, [index]), field.data_type)
+                yield from _variants_in(pc.struct_field(column, [index]), field.data_type, first_row)
         case ArrayType():
-            yield from _variants_in(column.flatten(), data_type.element_type)
+            # As in `flatten`, nulls have no elements.
+            lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+            yield from _of_elements(column.flatten(), lengths, data_type.element_type, first_row)
         case MapType():
             # `items` of a sliced map are not sliced; its offsets say which part is meant.
-            first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
-            yield from _variants_in(column.items.slice(first, last - first), data_type.value_type)
+            offsets = column.offsets.to_numpy(zero_copy_only=False)[: len(column) + 1]
+            items = column.items.slice(offsets[0], offsets[-1] - offsets[0])
+            yield from _of_elements(items, np.diff(offsets), data_type.value_type, first_row)
         case _:
-            yield column
+            yield column, lambda number: first_row + number
+
+
+def _of_elements(
+    elements: pa.Array, lengths: np.ndarray, data_type: DataType, first_row: int
+) -> Iterator[tuple[pa.Array, RowOf]]:
+    for part, element_of in _variants_in(elements, data_type, 0):
+
+        def row_of(number: int, element_of: RowOf = element_of) -> int:
+            owner = np.searchsorted(np.cumsum(lengths), element_of(number), side="right")
+            return first_row + int(owner)
+
+        yield part, row_of

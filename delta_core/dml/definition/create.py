@@ -8,6 +8,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.errors import TableExistsError
+from delta_core.schema.column_paths import shown
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -26,6 +27,7 @@ def create_table(
     *,
     schema: StructType,
     partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str | Sequence[str]] | None = None,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -39,10 +41,12 @@ def create_table(
 
     Raises:
         TableExistsError: there is one already, or another writer creates it at the same time.
-        SchemaError: the schema is not valid.
+        SchemaError: the schema is not valid, or the table cannot be clustered so.
         UnsupportedTableFeatureError: a property asks for an unsupported feature.
     """
     require_commit_properties(properties)
+    # A text is one name, not a sequence of letters.
+    cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
     known_at_ms = clock.now_ms()
     if Snapshot.exists(store):
         applied = (
@@ -52,7 +56,11 @@ def create_table(
             raise _exists(store)
         return applied
     definition = TableDefinition(
-        partition_by=partition_by, configuration=configuration, name=name, description=description
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        configuration=configuration,
+        name=name,
+        description=description,
     )
     change = plan_table_change(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
     transaction = Transaction.create(
@@ -60,6 +68,7 @@ def create_table(
         surface=Surface.COMMIT,
         operation_parameters={
             "partitionBy": list(change.partition_columns),
+            **_cluster_by(cluster_by),
             "properties": dict(change.configuration),
             "description": description,
         },
@@ -71,6 +80,12 @@ def create_table(
     if isinstance(result, Conflict):
         raise _exists(store) from result.error
     return raise_for_result(result)
+
+
+def _cluster_by(columns: Sequence[str | Sequence[str]] | None) -> dict[str, list[str]]:
+    return (
+        {} if columns is None else {"clusterBy": [shown([c] if isinstance(c, str) else c) for c in columns]}
+    )
 
 
 def _exists(store: LogStore) -> TableExistsError:

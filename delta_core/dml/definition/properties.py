@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Metadata
+from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.definition.change import commit_change, one_of, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_mapping import MODE_KEY
+from delta_core.schema.column_names import STATS_COLUMNS_KEY
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.mapping_assignment import assign_nested_ids
 from delta_core.schema.mapping_modes import change_mode, parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
+from delta_core.table_features.clustering_domain import require_statistics
 from delta_core.table_features.enablement import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -67,6 +70,9 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         metadata = with_columns(metadata, replace(mapped, configuration=kept))
     metadata = _with_nested_ids(metadata)
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
+    clustering = clustering_of(snapshot)
+    if clustering is not None and STATS_COLUMNS_KEY in metadata.configuration:
+        require_statistics(clustering, schema_from_json(metadata.schema_string), metadata.configuration)
     return commit_change(
         snapshot,
         operation="SET TBLPROPERTIES",

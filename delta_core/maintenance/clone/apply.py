@@ -16,6 +16,8 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT
 from delta_core.maintenance.clone.copying import copy_files
+from delta_core.maintenance.clone.places import require_apart
+from delta_core.maintenance.clone.result import CloneResult
 from delta_core.maintenance.clone.translation import (
     CLONE_OF,
     Copier,
@@ -89,29 +91,6 @@ class ClonePlan:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloneResult:
-    """What a clone did; `committed` is None when the clone was already what the source is.
-
-    Attributes:
-        source_version: the version that was cloned.
-        files_added, files_removed: in the clone's log.
-        files_copied, bytes_copied: of data files and deletion vectors.
-    """
-
-    committed: Committed | None
-    source_version: int
-    files_added: int = 0
-    files_removed: int = 0
-    files_copied: int = 0
-    bytes_copied: int = 0
-
-    @property
-    def version(self) -> int | None:
-        """The clone's version that was committed."""
-        return None if self.committed is None or self.committed.already_applied else self.committed.version
-
-
 def plan_clone(
     source: Snapshot,
     target: LogStore,
@@ -135,7 +114,7 @@ def plan_clone(
         PathEscapeError: the source names files outside of its root and of those that are allowed.
     """
     known_at_ms = clock.now_ms()
-    _require_apart(source.store, target)
+    require_apart(source.store, target)
     source.require_readable(operation="clone the table", through_scan=True)
     base = Snapshot.load(target, clock=clock) if Snapshot.exists(target) else None
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
@@ -317,16 +296,6 @@ def _domains(source: Snapshot, base: Snapshot | None) -> list[Action]:
     if watermark is not None and watermark != present.get(DOMAIN) and base is None:
         changes.append(watermark)
     return changes
-
-
-def _require_apart(source: LogStore, target: LogStore) -> None:
-    one, other = source.uri + "/", target.uri + "/"
-    if one.startswith(other) or other.startswith(one):
-        raise CloneError(
-            f"The table at {source.uri} cannot be cloned to {target.uri}.",
-            cause="One lies within the other: a vacuum of the outer one deletes the inner one's files.",
-            fix="Choose a place beside the source.",
-        )
 
 
 def _require_clone(base: Snapshot, source: Snapshot) -> None:

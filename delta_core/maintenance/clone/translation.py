@@ -85,7 +85,7 @@ def named(
     for file in files:
         vector = file.deletion_vector
         if vector is not None and vector.storage_type != "i":
-            place = _vector_place(vector, source=source, access=access)
+            place = vector_place(vector, source=source, access=access)
             vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(place))
         path = _absolute(access.locate(file.path, store=source))
         add = replace(file, path=path, deletion_vector=vector, data_change=True)
@@ -172,7 +172,7 @@ class Copier:
         """The descriptor of a copy, in a file that vectors of one file share as before."""
         if vector is None or vector.storage_type == "i":
             return vector
-        place = _vector_place(vector, source=self.source, access=self.access)
+        place = vector_place(vector, source=self.source, access=self.access)
         where = _absolute(place)
         if where not in self._vectors:
             path = f"deletion_vector_{self.new_id()}.bin"
@@ -204,7 +204,13 @@ CLONE_OF = "deltaward.cloneOf"
 """The property of a clone that names its source's `metaData.id`."""
 
 
-def _vector_place(vector: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess) -> ObjectPlace:
+def vector_place(vector: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess) -> ObjectPlace:
+    """Where the file of a vector is that is not inline.
+
+    Raises:
+        PathEscapeError: a path leads out of the source and of the roots that are allowed.
+        CorruptLogError: it has no valid name.
+    """
     if vector.storage_type == "p":
         return access.locate(vector.path_or_inline_dv, store=source)
     try:

@@ -15,7 +15,7 @@ from tests.state_machine.conditions import compare, either, is_null
 from tests.state_machine.features import go_together, open_ways
 from tests.state_machine.model import KEY, Condition
 from tests.state_machine.operations.registry import Draw, operation
-from tests.state_machine.values import KINDS, Column
+from tests.state_machine.values import PLAIN_KINDS, Column
 
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
@@ -51,9 +51,7 @@ def add_column(machine: TableMachine, draw: Draw) -> None:
     """A column at the end; older rows are null in it."""
     state = machine.state
     machine.names += 1
-    column = Column(
-        name=f"c{machine.names}", kind=draw(st.sampled_from(sorted(KINDS.keys() - {"timestamp_ntz"})))
-    )
+    column = Column(name=f"c{machine.names}", kind=draw(st.sampled_from(PLAIN_KINDS)))
     machine.does(
         lambda: machine.table.alter.add_columns(column.to_field()),
         replace(state, columns=(*state.columns, column)),

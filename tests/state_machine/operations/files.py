@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
 
 _VACUUM_MS = 7 * 86_400_000 + 5 * 60_000
-_BAD_ORDER = ("boolean", "binary", "struct", "list", "map")
+_BAD_ORDER = ("boolean", "binary", "struct", "list", "map", "variant")
 
 
 @operation

@@ -155,4 +155,5 @@ def number_rows(machine: TableMachine, draw: Draw) -> None:
         # What else the table has is not written together with row ids: then nothing has changed.
         machine.settle(state)
         return
-    machine.settle(numbered)
+    # The feature, and the numbers of the files, come in commits of their own.
+    machine.settle(numbered, meanwhile=state)

@@ -13,7 +13,7 @@ from delta_core.table_features.surface import Surface
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation
-from tests.state_machine.values import KINDS, Column, arrow_table
+from tests.state_machine.values import KINDS, PLAIN_KINDS, WITH_A_FEATURE, Column, arrow_table
 
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
@@ -139,7 +139,7 @@ def overwrite_partitions(machine: TableMachine, draw: Draw) -> None:
 def merge_schema(machine: TableMachine, draw: Draw) -> None:
     """Rows with a column that the table does not have."""
     state, kind = machine.state, draw(st.sampled_from(sorted(KINDS)))
-    if kind == "timestamp_ntz" and state.column("local") is None:
+    if kind in WITH_A_FEATURE and not any(one.kind == kind for one in state.columns):
         kind = "date"
     machine.names += 1
     added = Column(name=f"m{machine.names}", kind=kind)
@@ -168,8 +168,7 @@ def overwrite_schema(machine: TableMachine, draw: Draw) -> None:
     state = machine.state
     kept = [one for one in state.columns if one.name in ("id", "n", "t", "local", *state.partition_by)]
     machine.names += 1
-    kinds = sorted(KINDS.keys() - {"timestamp_ntz"})
-    kept.append(Column(name=f"o{machine.names}", kind=draw(st.sampled_from(kinds))))
+    kept.append(Column(name=f"o{machine.names}", kind=draw(st.sampled_from(PLAIN_KINDS))))
     partition_by = draw(st.sampled_from([(), state.partition_by, ("n",)]))
     changed = replace(state, columns=tuple(kept), partition_by=partition_by)
     columns, rows = machine.new_rows(draw, columns=kept)

@@ -14,7 +14,7 @@ from delta_core import clone_table, write_deltalake
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.errors import CloneError, CorruptLogError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.clone.translation import _vector_place
+from delta_core.maintenance.clone.translation import vector_place
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo
@@ -76,4 +76,4 @@ def test_a_vector_without_a_place_is_a_damaged_log(source: Path) -> None:
         storage_type="u", path_or_inline_dv="too short", size_in_bytes=4, cardinality=1
     )
     with pytest.raises(CorruptLogError, match="cannot be found"):
-        _vector_place(vector, source=LocalLogStore(source), access=TABLE_ONLY)
+        vector_place(vector, source=LocalLogStore(source), access=TABLE_ONLY)

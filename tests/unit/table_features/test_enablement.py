@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from delta_core.table_features.enablement import (
     protocol_for,
     refuse_unsupported_definition,
 )
+from delta_core.table_features.feature import FEATURES
+from delta_core.table_features.surface import NO_SURFACES
+from delta_core.table_features.upgrade import new_protocol
 
 ANSWERS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "delta_spark_protocols.json").read_text(encoding="utf-8")
@@ -171,10 +175,12 @@ def test_what_is_not_written_is_refused_by_its_name(properties: dict[str, str], 
         refuse_unsupported_definition(PLAIN, request.properties, request=request)
 
 
-def test_a_column_of_a_type_is_refused_and_one_that_is_only_named_so_is_not() -> None:
-    refuse_unsupported_definition(StructType((StructField(name="variant", data_type=LONG),)), {})
-    with pytest.raises(UnsupportedTableFeatureError, match=r"variantType\."):
-        refuse_unsupported_definition(StructType((StructField(name="v", data_type=VARIANT),)), {})
+def test_a_column_of_a_type_asks_for_its_feature_and_one_that_is_only_named_so_does_not() -> None:
+    named = StructType((StructField(name="variant", data_type=LONG),))
+    typed = StructType((StructField(name="v", data_type=VARIANT),))
+    assert needed_features(named, {}) == frozenset()
+    assert needed_features(typed, {}) == {"variantType"}
+    refuse_unsupported_definition(typed, {})
 
 
 def test_properties_of_the_protocol_are_told_from_those_of_the_table() -> None:
@@ -227,8 +233,20 @@ def test_a_write_turns_nothing_on_that_was_ignored_before() -> None:
     assert evolved_protocol(current, ignored, before=PLAIN, after=PLAIN) is current
 
 
-def test_a_write_brings_no_column_that_needs_what_is_not_written() -> None:
-    current = Protocol(min_reader_version=1, min_writer_version=2)
-    variant = StructField(name="v", data_type=VARIANT)
+def test_a_write_brings_the_feature_of_a_new_column_unless_it_is_there_by_its_early_name() -> None:
+    after = StructType((*PLAIN.fields, StructField(name="v", data_type=VARIANT)))
+    plain = Protocol(min_reader_version=1, min_writer_version=2)
+    evolved = evolved_protocol(plain, {}, before=PLAIN, after=after)
+    assert (evolved.min_reader_version, evolved.min_writer_version) == (3, 7)
+    assert evolved.reader_features == {"variantType"}
+    early = new_protocol({"variantType-preview"})
+    assert evolved_protocol(early, {}, before=PLAIN, after=after) == early
+    assert protocol_for(after, {}, current=early) == early
+
+
+def test_a_write_brings_no_column_that_needs_what_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = replace(FEATURES["variantType"], writable_by=NO_SURFACES)
+    monkeypatch.setitem(FEATURES, "variantType", closed)  # type: ignore[arg-type]
+    after = StructType((*PLAIN.fields, StructField(name="v", data_type=VARIANT)))
     with pytest.raises(UnsupportedTableFeatureError, match="variantType"):
-        evolved_protocol(current, {}, before=PLAIN, after=StructType((*PLAIN.fields, variant)))
+        evolved_protocol(Protocol(min_reader_version=1, min_writer_version=2), {}, before=PLAIN, after=after)

@@ -75,7 +75,7 @@ def test_writable_features(name: str) -> None:
     assert require_write_support(_features(name), metadata(), surface=Surface.COMMIT) is None
 
 
-@pytest.mark.parametrize("name", ["clustering", "future"])
+@pytest.mark.parametrize("name", ["icebergCompatV3", "future"])
 def test_features_that_bind_every_writer(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=name):
         require_write_support(_features(name), metadata(), surface=Surface.COMMIT)

@@ -1,0 +1,5 @@
+"""A clone that keeps the source's history: its versions, their commits, and the files that they name."""
+
+from delta_core.maintenance.clone.history.apply import clone_history
+
+__all__ = ["clone_history"]

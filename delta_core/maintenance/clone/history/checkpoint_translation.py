@@ -1,0 +1,96 @@
+"""A checkpoint's Parquet files in the clone's words: other paths, all else as it is.
+
+Struct by struct: whatever columns another writer has put there, such as parsed statistics, come along.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.checkpoint.rows import write_parquet
+from delta_core.log.checkpoint_part import BATCH_ROWS
+from delta_core.maintenance.clone.history.names import Names
+
+_FILES = ("add", "remove")
+_VECTOR = "deletionVector"
+
+
+def translate_part(
+    source: pa.NativeFile,
+    sink: pa.NativeFile,
+    *,
+    names: Names,
+    sidecar_bytes: Mapping[str, int] | None = None,
+) -> None:
+    """Write a checkpoint's part, or a sidecar, once more. In memory: a few batches of rows.
+
+    Args:
+        source: the part.
+        sink: where to write.
+        names: the words of the clone.
+        sidecar_bytes: the sizes that sidecars have in the clone, by name.
+
+    Raises:
+        OSError, pyarrow.ArrowException: it cannot be decoded.
+        PathEscapeError: it names a file outside of the source and of the roots that are allowed.
+    """
+    # Nanoseconds, which is what Arrow takes the old form of times for, no other reader knows.
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            columns = [
+                _column(batch.column(index), field.name, names, sidecar_bytes)
+                for index, field in enumerate(batch.schema)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+    write_parquet(
+        sink, file.schema_arrow.remove_metadata(), (one.replace_schema_metadata() for one in batches())
+    )
+
+
+def _column(column: pa.Array, name: str, names: Names, sidecar_bytes: Mapping[str, int] | None) -> pa.Array:
+    if name in _FILES:
+        column = _replaced(column, "path", lambda path: names.of_file(path).raw or path)
+        if column.type.get_field_index(_VECTOR) >= 0:
+            column = _with(column, _VECTOR, _vectors(column.field(_VECTOR), names))
+    elif name == "sidecar" and sidecar_bytes is not None:
+        sizes = [
+            None if path is None else sidecar_bytes[posixpath.basename(path)]
+            for path in column.field("path").to_pylist()
+        ]
+        column = _with(column, "sizeInBytes", pa.array(sizes, column.type.field("sizeInBytes").type))
+    return column
+
+
+def _vectors(vectors: pa.StructArray, names: Names) -> pa.StructArray:
+    kinds = vectors.field("storageType").to_pylist()
+    texts = vectors.field("pathOrInlineDv").to_pylist()
+    for index, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
+        if kind is None or text is None:
+            continue
+        named = names.of_vector({"storageType": kind, "pathOrInlineDv": text})
+        if named is not None and named.raw is not None:
+            kinds[index], texts[index] = "u", named.raw
+    vectors = _with(vectors, "storageType", pa.array(kinds, pa.string()))
+    return _with(vectors, "pathOrInlineDv", pa.array(texts, pa.string()))
+
+
+def _replaced(rows: pa.StructArray, name: str, replace: Callable[[Any], Any]) -> pa.StructArray:
+    values = [None if value is None else replace(value) for value in rows.field(name).to_pylist()]
+    return _with(rows, name, pa.array(values, rows.type.field(name).type))
+
+
+def _with(rows: pa.StructArray, name: str, values: pa.Array) -> pa.StructArray:
+    """The structs with another field in place of the one of that name; nulls stay nulls."""
+    fields = list(rows.type)
+    index = rows.type.get_field_index(name)
+    children = [rows.field(number) for number in range(len(fields))]
+    children[index] = values.cast(fields[index].type)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=rows.is_null())

@@ -1,0 +1,75 @@
+"""Whether copies have the bytes of what they were made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from delta_core.errors import CloneError
+from delta_core.execution.executor import Executor, JsonObject
+from delta_core.maintenance.clone.translation import Copy
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
+from delta_core.storage.lent import lent_to_tasks, task_store
+from delta_core.storage.log_store import LogStore
+
+_CHUNK_BYTES = 8 << 20
+
+
+def compare_file(task: JsonObject) -> JsonObject:
+    """Read an object and its copy, in bounded memory. Two reads.
+
+    Args:
+        task: `{source_uri, path, allowed_root_uris, target_uri, to}`.
+
+    Returns:
+        `{}`.
+
+    Raises:
+        MissingDataFileError: one of the two is gone.
+        CloneError: they differ.
+    """
+    access = DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"]))
+    with access.open(task_store(task["source_uri"]), task["path"]) as reader:
+        expected = _digest(reader)
+    with TABLE_ONLY.open(task_store(task["target_uri"]), task["to"]) as reader:
+        found = _digest(reader)
+    if found != expected:
+        raise CloneError(
+            f"The copy {task['to']!r} is not what the file {task['path']!r} is.",
+            cause="The two have other bytes.",
+            fix="Delete the copy and clone again.",
+        )
+    return {}
+
+
+def compare_files(
+    copies: Sequence[Copy], *, target: LogStore, allowed_roots: Sequence[LogStore], executor: Executor
+) -> None:
+    """Compare all of them, several side by side. Raises as `compare_file`."""
+    sources = {copy.source.store.uri: copy.source.store for copy in copies}
+    sources |= {root.uri: root for root in allowed_roots}
+    tasks = [
+        {
+            "source_uri": copy.source.store.uri,
+            "path": copy.source.path,
+            "allowed_root_uris": [root.uri for root in allowed_roots],
+            "target_uri": target.uri,
+            "to": copy.path,
+        }
+        for copy in copies
+    ]
+    with ExitStack() as stack:
+        for store in (*sources.values(), target):
+            stack.enter_context(lent_to_tasks(store))
+        for _ in executor.map(compare_file, tasks):
+            pass
+
+
+def _digest(reader: pa.NativeFile) -> bytes:
+    found = hashlib.blake2b(digest_size=32)
+    while chunk := reader.read(_CHUNK_BYTES):
+        found.update(chunk)
+    return found.digest()

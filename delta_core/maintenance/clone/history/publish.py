@@ -1,0 +1,147 @@
+"""Publishing a staged log, file after file: what can be seen is a version of the source at every moment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from delta_core.checkpoint.create_only import created
+from delta_core.clock import Clock
+from delta_core.errors import (
+    AmbiguousWriteError,
+    CloneDivergedError,
+    DeltaWarning,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
+from delta_core.maintenance.clone.history.staged_log import StagedFile
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.modified_time import keep_modified_time
+
+_PAUSES_SECONDS = (0.2, 1.0)
+_CHUNK_BYTES = 8 << 20
+
+
+def publish_log(
+    files: Sequence[StagedFile], *, target: LogStore, is_new: bool, clock: Clock
+) -> tuple[int, bool]:
+    """Write the files in their order, commits only where there is none.
+
+    A log that is published in part shows an older version of the source; publishing it once more goes on.
+    Requests: one for each commit, two for any other file, and one for its time where the store takes one.
+
+    Args:
+        files: in the order of `LogStaging.stage`.
+        target: the clone's store.
+        is_new: whether there was no log. Then a file that is no commit replaces what a crash left behind.
+        clock: paces attempts.
+
+    Returns:
+        How many commits are new, and whether the store took the times.
+
+    Raises:
+        CloneDivergedError: somebody else has written a version to the clone.
+        StorageError: the store fails.
+    """
+    new_commits = 0
+    keeps_times = True
+    for file in files:
+        if file.version is not None:
+            new_commits += publish_commit(target, file.path, file.content.read_bytes(), clock=clock)
+        else:
+            _publish_other(target, file, replace=is_new, clock=clock)
+        if file.modified_ms is not None:
+            keeps_times = keep_modified_time(target, file.path, file.modified_ms) and keeps_times
+    return new_commits, keeps_times
+
+
+def publish_commit(target: LogStore, path: str, data: bytes, *, clock: Clock) -> bool:
+    """Create a commit, unless it is there with these bytes already; whether it was created now.
+
+    Raises:
+        CloneDivergedError: the version is another writer's.
+        StorageError: it was not written, or that cannot be told.
+    """
+    pauses = iter(_PAUSES_SECONDS)
+    while True:
+        try:
+            target.put_if_absent(path, data)
+            return True
+        except (ObjectExistsError, AmbiguousWriteError) as error:
+            # A store that lost an answer, or saw two writers at once, may say so though nothing is there.
+            found = _found(target, path)
+            if found == data:
+                target.persist([path])
+                return False
+            if found is not None:
+                raise diverged(target, path) from error
+            pause_seconds = next(pauses, None)
+            if pause_seconds is None:
+                raise
+        except StorageError as error:
+            pause_seconds = next(pauses, None)
+            if pause_seconds is None or not error.retryable:
+                raise
+        clock.sleep(pause_seconds)
+
+
+def point_hint(target: LogStore, hint: LastCheckpoint | None) -> None:
+    """Let the hint name a checkpoint that was published, unless it names a later one. Two requests.
+
+    One that cannot be written is a DeltaWarning: the hint is no part of the table.
+    """
+    if hint is None:
+        return
+    try:
+        present = read_last_checkpoint(target)
+        if present is None or present.version < hint.version:
+            write_last_checkpoint(target, hint)
+    except StorageError as error:
+        warnings.warn(
+            f"The hint to the newest checkpoint was not written: {error}", DeltaWarning, stacklevel=2
+        )
+
+
+def diverged(target: LogStore, path: str) -> CloneDivergedError:
+    """The error of a clone that has a history of its own."""
+    return CloneDivergedError(
+        f"The table at {target.uri} is no clone with the source's history, or no longer.",
+        cause=f"Its {path!r} is not the source's, or the source no longer has it.",
+        fix="Clone to another place.",
+    )
+
+
+def _publish_other(target: LogStore, file: StagedFile, *, replace: bool, clock: Clock) -> None:
+    if not replace:
+        try:
+            target.head(file.path)
+        except ObjectNotFoundError:
+            pass
+        else:
+            return
+    with pa.OSFile(str(file.content), "rb") as reader:
+        if replace:
+            with target.open_output(file.path) as writer:
+                _copy(reader, writer)
+            return
+        try:
+            with created(target, file.path, clock=clock) as writer:
+                _copy(reader, writer)
+        except ObjectExistsError:
+            target.persist([file.path])
+
+
+def _copy(reader: pa.NativeFile, writer: pa.NativeFile) -> None:
+    while chunk := reader.read(_CHUNK_BYTES):
+        writer.write(chunk)
+
+
+def _found(target: LogStore, path: str) -> bytes | None:
+    try:
+        return target.read(path)
+    except ObjectNotFoundError:
+        return None
