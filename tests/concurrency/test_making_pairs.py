@@ -26,6 +26,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.backfill.apply import enable_row_tracking
 from delta_core.maintenance.clone import apply_clone, plan_clone
 from delta_core.maintenance.convert import apply_conversion, plan_conversion
+from delta_core.schema.types import INTEGER, LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.concurrency.matrix.featured import id_faults, log_faults
@@ -73,6 +74,13 @@ def make(root: Path, properties: dict[str, str] = PROPERTIES) -> None:
     table.delete("id = 15")
 
 
+def _widening(root: Path) -> None:
+    table = DeltaTable(root)
+    table.alter.set_properties({"delta.enableTypeWidening": "true"})
+    table.alter.add_columns(StructField(name="n", data_type=INTEGER))
+    table.alter.change_type("n", LONG)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "append": lambda root: write_deltalake(root, rows(100), mode="append"),
     "delete": lambda root: DeltaTable(root).delete("id IN (3, 14)"),
@@ -82,6 +90,12 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "purge": lambda root: DeltaTable(root).optimize.purge(executor=_ALONE),
     "overwrite": lambda root: write_deltalake(root, rows(200), mode="overwrite"),
     "restore": lambda root: DeltaTable(root).restore(RESTORED),
+    "drop of vectors": lambda root: DeltaTable(root).alter.drop_feature("deletionVectors", executor=_ALONE),
+    "drop of commit times": lambda root: DeltaTable(root).alter.drop_feature("inCommitTimestamp"),
+    "widening": _widening,
+    "names of their own": lambda root: DeltaTable(root).alter.set_properties(
+        {"delta.columnMapping.mode": "name"}
+    ),
     "vacuum": lambda root: DeltaTable(root).vacuum(
         retention_hours=0, enforce_retention=False, force=True, dry_run=False, executor=_ALONE
     ),

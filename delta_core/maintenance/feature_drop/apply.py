@@ -22,7 +22,12 @@ from typing import Final
 from delta_core.actions import Action
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import Clock
-from delta_core.errors import ConcurrentModificationError, ConfigurationError, MaxCommitAttemptsError
+from delta_core.errors import (
+    ConcurrentModificationError,
+    ConfigurationError,
+    FeatureRemovalError,
+    MaxCommitAttemptsError,
+)
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.history import CleanSince, History, oldest_version
 from delta_core.maintenance.feature_drop.preparation import PREPARATIONS
@@ -88,9 +93,9 @@ def drop_feature(
     """
     require_commit_properties(properties)
     latest = snapshot.refresh()
-    known = already_applied(latest, properties.txn)
-    if known is not None:
-        return AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=known)
+    done = _done(latest, properties)
+    if done is not None:
+        return done
     latest.require_writable(surface=Surface.REWRITE, operation=f"drop the table feature {name}")
     plan = _planned(latest, name)
     run = Run(
@@ -119,7 +124,21 @@ def drop_feature(
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise
+        except FeatureRemovalError:
+            # Another run of the same job may have dropped it meanwhile.
+            done = _done(latest.refresh(), properties)
+            if done is None:
+                raise
+            return done
         latest = latest.refresh()
+
+
+def _done(latest: Snapshot, properties: CommitProperties) -> AlreadyApplied | None:
+    """What there is to say where the idempotency key is in the table."""
+    known = already_applied(latest, properties.txn)
+    if known is None:
+        return None
+    return AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=known)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from typing import Any
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.actions.json_codec import metadata_from_json, protocol_from_json
-from delta_core.errors import ObjectNotFoundError, VersionNotFoundError
+from delta_core.errors import LogGapError, ObjectNotFoundError, VersionNotFoundError
 from delta_core.log.checkpoint_reader import CheckpointReader
 from delta_core.log.commit_reader import CommitData, read_commits
-from delta_core.log.listing import LogListing, list_log
-from delta_core.log.log_segment import earliest_readable_version
+from delta_core.log.listing import LogListing
+from delta_core.maintenance.feature_drop.whole_log import WholeLog
 from delta_core.replay.tail import file_key
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.snapshot import Snapshot
@@ -64,34 +64,35 @@ class History:
     def clean_since(self, snapshot: Snapshot) -> CleanSince:
         """Look at the versions that nobody has looked at.
 
-        Requests: two listings, the oldest version's checkpoint, every commit behind it; for `v2Checkpoint`
-        the footer of every checkpoint. From the second time on, the listings and what is new.
+        Requests: a listing, the oldest version's checkpoint, every commit behind it; for `v2Checkpoint`
+        the footer of every checkpoint. From the second time on, the listing and what is new.
 
         Args:
             snapshot: the newest version.
 
         Raises:
             CorruptLogError: a commit or checkpoint is damaged.
-            ObjectNotFoundError, VersionNotFoundError: somebody cleans up the log, again and again.
+            LogGapError, StaleListingError: a commit is missing, or the store does not show it.
+            ObjectNotFoundError, VersionNotFoundError: somebody cleans up the log, again and again, or
+                the store does not list its beginning.
             UnsupportedTableFeatureError: the oldest version needs what is not known.
         """
         for _ in range(_TRIES - 1):
             # What is gone since the listing is no part of the history any more.
-            with suppress(ObjectNotFoundError, VersionNotFoundError):
+            with suppress(LogGapError, ObjectNotFoundError, VersionNotFoundError):
                 return self._look(snapshot)
         return self._look(snapshot)
 
     def _look(self, snapshot: Snapshot) -> CleanSince:
-        listing = list_log(snapshot.store)
-        oldest = _oldest(listing)
-        v2_versions = self._v2_versions(snapshot, listing)
+        log = WholeLog.of(snapshot)
+        v2_versions = self._v2_versions(snapshot, log.listing)
         # What fails half way is begun anew.
         past, self._past = self._past, None
         last = self._last
-        if past is None or not oldest <= past.version <= snapshot.version:
-            past = _Past.of(_version(snapshot, oldest), self.feature)
-            last = oldest if past.has_traces() else oldest - 1
-        for commit in _commits(snapshot, listing, past.version):
+        if past is None or not log.begin <= past.version <= snapshot.version:
+            past = _Past.of(_version(snapshot, log.begin), self.feature)
+            last = log.begin if past.has_traces() else log.begin - 1
+        for commit in _commits(snapshot, log.listing, past.version):
             past.follow(commit)
             if past.has_traces():
                 last = commit.version
@@ -99,7 +100,8 @@ class History:
         self._past, self._last = past, last
         # What the newest version needs is told from its own state, in which old tombstones have expired.
         since = min(last + 1, snapshot.version)
-        return CleanSince(oldest_version=oldest, version=since, time_ms=version_time_ms(snapshot, since))
+        time_ms = _time_ms(snapshot, log.listing, since)
+        return CleanSince(oldest_version=log.oldest, version=since, time_ms=time_ms)
 
     def _v2_versions(self, snapshot: Snapshot, listing: LogListing) -> list[int]:
         if self.feature != _V2_CHECKPOINTS:
@@ -112,24 +114,22 @@ class History:
 
 
 def oldest_version(snapshot: Snapshot) -> int:
-    """The oldest version that the log can still show. One listing."""
-    return _oldest(list_log(snapshot.store))
+    """The oldest version that the log can still show. Requests and errors as those of `WholeLog.of`."""
+    return WholeLog.of(snapshot).oldest
 
 
 def version_time_ms(snapshot: Snapshot, version: int) -> int | None:
     """When a version was committed, as the newest version tells time; None where its commit is gone.
 
-    One listing, and a commit where commits carry their time.
+    Requests and errors as those of `WholeLog.of`, and a commit where commits carry their time.
     """
-    times = CommitTimes(snapshot.store, list_log(snapshot.store), metadata=snapshot.metadata)
+    return _time_ms(snapshot, WholeLog.of(snapshot).listing, version)
+
+
+def _time_ms(snapshot: Snapshot, listing: LogListing, version: int) -> int | None:
+    times = CommitTimes(snapshot.store, listing, metadata=snapshot.metadata)
     found = next((i for i, file in enumerate(times.files) if file.version == version), None)
     return None if found is None else times[found]
-
-
-def _oldest(listing: LogListing) -> int:
-    found = earliest_readable_version(listing)
-    assert found is not None  # whoever asks has read a version
-    return found
 
 
 def _version(snapshot: Snapshot, version: int) -> Snapshot:

@@ -17,16 +17,20 @@ from tests.concurrency.matrix.state import TableState
 
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet")
+_V2_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(parquet|json)")
 _CHECKSUM = re.compile(r"_delta_log/(\d{20})\.crc")
 _HINT = "_delta_log/_last_checkpoint"
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ORPHANS = (
     re.compile(rf"(.*/)?\.tmp-{_UUID}"),
     re.compile(rf"_delta_log/\.tmp/\d{{20}}\.json\.{_UUID}"),
-    re.compile(rf"(_change_data/)?(p=[a-z0-9]+/)?[^/]*{_UUID}[^/]*\.parquet"),
+    re.compile(rf"(_change_data/)?([^/=]+=[a-z0-9]+/)?[^/]*{_UUID}[^/]*\.parquet"),
     re.compile(rf"deletion_vector_{_UUID}\.bin"),
+    re.compile(rf"_delta_log/_sidecars/\d{{20}}\.checkpoint\.\d{{10}}\.\d{{10}}\.{_UUID}\.parquet"),
 )
 """What a killed process may leave: names that no reader looks for."""
+
+_KNOWN = (_COMMIT, _CHECKPOINT, _V2_CHECKPOINT, _CHECKSUM, *_ORPHANS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +92,15 @@ def damage(root: Path, found: Raw, before: Raw, *, deletes: bool) -> list[str]:
         for version, data in before.commits.items()
         if found.commits.get(version, data if deletes else b"") != data
     ]
-    if _HINT in found.names and not _names_one_of(checkpoints, (root / _HINT).read_bytes()):
+    others = {int(match[1]): name for name in found.names if (match := _V2_CHECKPOINT.fullmatch(name))}
+    if _HINT in found.names and not _names_one_of({**others, **checkpoints}, (root / _HINT).read_bytes()):
         wrong.append("the hint names no checkpoint")
     if not deletes:
         wrong += [f"{name} is gone" for name in sorted(before.names - found.names)]
     for name in sorted(found.names - before.names):
         known = name == _HINT or any(
-            pattern.fullmatch(name) for pattern in (_COMMIT, _CHECKPOINT, _CHECKSUM, *_ORPHANS)
+            pattern.fullmatch(name)
+            for pattern in (_COMMIT, _CHECKPOINT, _V2_CHECKPOINT, _CHECKSUM, *_ORPHANS)
         )
         if not known:
             wrong.append(f"{name} is neither part of a table nor an orphan")

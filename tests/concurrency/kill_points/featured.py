@@ -9,6 +9,7 @@ from delta_core import DeltaTable, clone_table, write_deltalake
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.convert import convert_to_deltalake
 from delta_core.schema.types import STRING, StructField, StructType
+from delta_core.snapshot.snapshot import Snapshot
 from tests.concurrency.kill_points.featured_tables import (
     ALL_ROWS,
     LATER,
@@ -38,6 +39,9 @@ class Featured:
         before, after: the rows; None where there is no table.
         changes: what change data tells of it, where the start keeps change data.
         enables: a property that is there afterwards and was not before.
+        shows: or what else tells that it is done.
+        repeats: whether a run after a killed one may record a commit again that changes nothing.
+        deletes: whether it takes objects away that were there before.
         shallow: whether it names files of another table.
     """
 
@@ -49,7 +53,16 @@ class Featured:
     after: tuple[Row, ...]
     changes: tuple[Changed, ...] = ()
     enables: str | None = None
+    shows: Callable[[Snapshot], bool] | None = None
+    repeats: bool = False
+    deletes: bool = False
     shallow: bool = False
+
+    def is_done(self, snapshot: Snapshot) -> bool:
+        """Whether the version shows it by other things than rows."""
+        if self.shows is not None:
+            return self.shows(snapshot)
+        return snapshot.metadata.configuration.get(self.enables or "") == "true"
 
 
 _REPLACED: tuple[Row, ...] = ((50, "b", "new"), (51, "b", "new"))

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from urllib.parse import unquote
 import deltalake
 import pyarrow as pa
 
-from delta_core.actions import AddFile
+from delta_core.actions import AddFile, Protocol
 from delta_core.actions.json_codec import decode_commit
 from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import DeltaError, DeltaWarning, TableNotFoundError
@@ -31,7 +32,8 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.row_ids import enables_row_tracking
 from tests.concurrency.kill_points.child import Request
 from tests.concurrency.kill_points.evidence import Raw, damage, raw
-from tests.concurrency.kill_points.featured import FEATURED, KEEPS_CHANGES, Changed, Featured
+from tests.concurrency.kill_points.featured import KEEPS_CHANGES, Changed, Featured
+from tests.concurrency.kill_points.featured_changes import EVERY_FEATURED
 from tests.concurrency.kill_points.featured_tables import FeaturedStart, MadeStart, Row, make_start
 from tests.concurrency.kill_points.nursery import Ended, Nursery
 from tests.concurrency.kill_points.places import SOURCE, Place, store_of, table_root
@@ -45,7 +47,7 @@ _IN_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a table shows: rows, change data since the start, and whether the property is there."""
+    """What a table shows: rows, change data since the start, and whether the rest is as it is to be."""
 
     rows: tuple[Row, ...]
     changes: tuple[Changed, ...] = ()
@@ -99,7 +101,7 @@ class FeaturedBench:
             trial.remove()
 
     def _trial(self, operation: str, place: Place, variant: str | None) -> _Trial:
-        wanted = FEATURED[operation]
+        wanted = EVERY_FEATURED[operation]
         key = (wanted.start, place)
         if key not in self._starts:
             folder = self.folder / f"{wanted.start.name}-{place.name}"
@@ -188,7 +190,7 @@ class _Trial:
         if isinstance(seen, Seen) and not self.operation.shallow:
             self._peer(what, seen)
         found = raw(self.root)
-        self._note(what, damage(self.root, found, self.before, deletes=False))
+        self._note(what, damage(self.root, found, self.before, deletes=self.operation.deletes))
         try:
             self._note(what, log_faults(self.root))
             self._note(what, [f"{name} is named and not there" for name in _missing(self.folder, found)])
@@ -206,11 +208,13 @@ class _Trial:
         return Seen(
             rows=tuple(sorted(wanted.after)),
             changes=tuple(sorted(wanted.changes)),
-            enabled=wanted.enables is not None,
+            enabled=wanted.enables is not None or wanted.shows is not None,
         )
 
     def _commits(self, what: str, found: Raw, *, done: bool, whole: bool) -> None:
         names, wanted = found.operations(self.start.version), self.operation.commits
+        if self.operation.repeats:
+            names = tuple(name for name, _ in groupby(names))
         if (names != wanted) if whole else (names != wanted[: len(names)]):
             self._note(what, [f"the commits are {names}"])
         # Where nothing shows that it is done, as of a purge, the key is the commit's own business.
@@ -243,7 +247,7 @@ class _Trial:
             return Seen(
                 rows=_sorted(rows),
                 changes=tuple(sorted(changes)),
-                enabled=snapshot.metadata.configuration.get(wanted.enables or "") == "true",
+                enabled=wanted.is_done(snapshot),
             )
         except TableNotFoundError:
             return None
@@ -261,6 +265,8 @@ class _Trial:
         return dict(zip(found["id"].to_pylist(), found["_row_id"].to_pylist(), strict=True))
 
     def _peer(self, what: str, seen: Seen) -> None:
+        if not read_by_peer(Snapshot.load(self._store()).protocol):
+            return
         try:
             table = deltalake.DeltaTable(str(self.root))
             found = deltalake.QueryBuilder().register("t", table).execute("SELECT id, p, v FROM t")
@@ -273,6 +279,11 @@ class _Trial:
 
     def _note(self, what: str, faults: list[str]) -> None:
         self.faults += [f"{what}: {fault}" for fault in faults]
+
+
+def read_by_peer(protocol: Protocol) -> bool:
+    """Whether the `deltalake` package reads tables of a protocol by its queries."""
+    return not (protocol.reader_features or frozenset()) - {"deletionVectors", "columnMapping"}
 
 
 def _sorted(table: pa.Table) -> tuple[Row, ...]:

@@ -7,6 +7,7 @@ there are vectors, row 15 went by one in the last version.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core import DeltaTable, clone_table, write_deltalake
+from delta_core.checkpoint.write import write_checkpoint
+from delta_core.errors import FeatureRemovalError
+from delta_core.schema.types import LONG, STRING, StructField, StructType
+from delta_core.table_features.identity import define_identity
 from tests.concurrency.kill_points.places import SOURCE, TABLE, Place, table_root
 from tests.concurrency.kill_points.tables import write_entries
+from tests.concurrency.matrix.dropping import age
 
 Row = tuple[int, str, str]
 
@@ -24,6 +30,13 @@ TIMES = {"delta.enableInCommitTimestamps": "true"}
 TRACKED = {**TIMES, "delta.enableRowTracking": "true"}
 REWRITTEN = {**TRACKED, "delta.enableChangeDataFeed": "true"}
 BY_VECTORS = {**REWRITTEN, "delta.enableDeletionVectors": "true"}
+
+FEED = "delta.enableChangeDataFeed"
+WIDENING = "delta.enableTypeWidening"
+ICEBERG = "delta.enableIcebergCompatV2"
+MATERIALISED = "delta.enableMaterializePartitionColumnsFeature"
+MAPPED = {**TIMES, "delta.columnMapping.mode": "name"}
+VECTORS = "deletionVectors"
 
 DELETED = 15
 
@@ -42,6 +55,15 @@ class FeaturedStart(StrEnum):
     SOURCE = "another table"
     CLONE = "a clone of what its source was"
     FILES = "a folder of files"
+    FEED = "a table with change data alone"
+    MAPPED = "a table with names of its own in files"
+    WIDENED = "a table with a column that was narrower"
+    V2 = "a table with a V2 checkpoint"
+    DUE = "a table whose history is old enough to go"
+    PROTECTED = "a table with a protected log"
+    NUMBERED = "a table with an identity column that rows bring along"
+    ICEBERG = "a table for Iceberg"
+    ICEBERG_LATER = "a table whose files fit Iceberg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +127,50 @@ def _files(folder: Path) -> None:
         pq.write_table(table_of(*ALL_ROWS[first : first + 10]).drop_columns("p"), path)
 
 
+def _widened(folder: Path) -> None:
+    """The column `n` was narrower in the first file; `m` may be widened."""
+    extra = pa.table({"n": pa.array([1], pa.int32()), "m": pa.array([1], pa.int32())})
+    schema = pa.schema([*table_of().schema, *extra.schema])
+    table = DeltaTable.create(
+        table_root(folder), schema, partition_by=["p"], configuration={**TIMES, WIDENING: "true"}
+    )
+    for first in (0, 10, 20):
+        write_deltalake(table, table_of(*ALL_ROWS[first : first + 10]), mode="append")
+        if first == 0:
+            table.alter.change_type("n", LONG)
+
+
+def _v2(folder: Path) -> None:
+    table = _filled(table_root(folder), {**TIMES, "delta.checkpointPolicy": "v2"})
+    write_checkpoint(table.snapshot)
+
+
+def _due(folder: Path) -> None:
+    """Vectors are in use no more, and were longer than a day ago."""
+    table = _filled(table_root(folder), BY_VECTORS)
+    with suppress(FeatureRemovalError):
+        table.alter.drop_feature(VECTORS, truncate_history=True)
+    assert not DeltaTable(table_root(folder)).snapshot.files.has_deletion_vectors
+    age(table_root(folder))
+
+
+def _protected(folder: Path) -> None:
+    """Vectors were dropped, longer than a day ago."""
+    _filled(table_root(folder), BY_VECTORS).alter.drop_feature(VECTORS)
+    age(table_root(folder))
+
+
+def _numbered(folder: Path) -> None:
+    column = define_identity(
+        StructField(name="id", data_type=LONG), start=1, step=1, allow_explicit_insert=True
+    )
+    text = [StructField(name=name, data_type=STRING) for name in ("p", "v")]
+    table = DeltaTable.create(
+        table_root(folder), StructType((column, *text)), partition_by=["p"], configuration=TIMES
+    )
+    write_deltalake(table, table_of(*ALL_ROWS), mode="append")
+
+
 _MAKERS: dict[FeaturedStart, Callable[[Path], object]] = {
     FeaturedStart.VECTORS: lambda folder: _filled(table_root(folder), BY_VECTORS),
     FeaturedStart.REWRITTEN: lambda folder: _filled(table_root(folder), REWRITTEN),
@@ -112,4 +178,13 @@ _MAKERS: dict[FeaturedStart, Callable[[Path], object]] = {
     FeaturedStart.SOURCE: _source,
     FeaturedStart.CLONE: _clone,
     FeaturedStart.FILES: _files,
+    FeaturedStart.FEED: lambda folder: _filled(table_root(folder), {**TIMES, FEED: "true"}),
+    FeaturedStart.MAPPED: lambda folder: _filled(table_root(folder), MAPPED),
+    FeaturedStart.WIDENED: _widened,
+    FeaturedStart.V2: _v2,
+    FeaturedStart.DUE: _due,
+    FeaturedStart.PROTECTED: _protected,
+    FeaturedStart.NUMBERED: _numbered,
+    FeaturedStart.ICEBERG: lambda folder: _filled(table_root(folder), {**TIMES, ICEBERG: "true"}),
+    FeaturedStart.ICEBERG_LATER: lambda folder: _filled(table_root(folder), {**MAPPED, MATERIALISED: "true"}),
 }

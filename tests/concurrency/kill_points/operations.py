@@ -37,17 +37,8 @@ NAMES_ELSEWHERE = {
     "DROP COLUMNS": "one commit of one action, as ADD COLUMNS is",
     "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
-    **dict.fromkeys(
-        (
-            "DROP FEATURE",
-            "Deletion Vector Tombstones",
-            "ROW TRACKING UNBACKFILL",
-            "CHANGE COLUMNS",
-            "REMOVE COLUMN MAPPING",
-            "Empty Commit",
-        ),
-        "steps of a feature's drop; test_feature_drop_history.py kills it at every change of the store",
-    ),
+    "Deletion Vector Tombstones": "a step of a drop where vectors have files of their own; "
+    "test_feature_drop_history.py kills it at every change of the store",
 }
 """Names of commits that no operation here, or in `featured`, makes, with the reason."""
 

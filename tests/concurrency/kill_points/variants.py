@@ -10,6 +10,7 @@ from typing import Any
 
 from delta_core.dml import row_statement
 from delta_core.dml import write as writing
+from delta_core.maintenance.feature_drop import apply as feature_drop
 from delta_core.storage import local
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.object_store import ObjectLogStore
@@ -50,7 +51,7 @@ def _created_in_place() -> None:
 
 def _key_is_not_looked_up() -> None:
     """A retry does not find what an earlier run has done."""
-    for module in (transaction, writing, row_statement):
+    for module in (transaction, writing, row_statement, feature_drop):
         module.already_applied = lambda snapshot, key: None  # type: ignore[attr-defined]
 
 

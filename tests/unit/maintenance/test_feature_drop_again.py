@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import CommitProperties, DeltaTable, write_deltalake
+from delta_core.actions import SetTransaction
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.feature_drop import apply, history
@@ -15,7 +16,7 @@ from delta_core.maintenance.feature_drop.history import History
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.transaction.observer import CommitPhase
-from tests.support.dropped_tables import by_peer, ids, make, rows, snapshot_of
+from tests.support.dropped_tables import by_peer, ids, make, operations, rows, snapshot_of
 
 
 @pytest.fixture
@@ -111,3 +112,30 @@ def test_one_barrier_is_enough_as_long_as_what_follows_is_clean(
     for version in range(written[-1], dropped + 1):
         assert not DeltaTable(tmp_path, version=version).snapshot.files.has_deletion_vectors
     assert by_peer(tmp_path) == ids(tmp_path) == expected
+
+
+class _Twin:
+    """The same job runs a second time, and is done before the first has come to the commit of a name."""
+
+    def __init__(self, path: Path, at: str) -> None:
+        self.path, self.at, self.done = path, at, False
+
+    def on_phase(self, phase: CommitPhase, version: int) -> None:
+        before = DeltaTable(self.path).history(1)[0].commit_info.operation
+        if phase is CommitPhase.BEFORE_PUT and before == self.at and not self.done:
+            self.done = True
+            drop_feature(snapshot_of(self.path), "deletionVectors", properties=KEYED)
+
+
+KEYED = CommitProperties(txn=SetTransaction(app_id="nightly", version=1))
+
+
+@pytest.mark.parametrize("at", ["DELETE", "UNSET TBLPROPERTIES", "REORG"])
+def test_a_twin_with_the_same_key_was_first(tmp_path: Path, at: str) -> None:
+    """The work is done, and the key says so, wherever the first run was stopped by it."""
+    make(tmp_path, enableDeletionVectors="true")
+    twin = _Twin(tmp_path, at)
+    result = drop_feature(snapshot_of(tmp_path), "deletionVectors", properties=KEYED, observer=twin)
+    assert twin.done
+    assert result.already_applied
+    assert operations(tmp_path).count("DROP FEATURE") == 1
