@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -112,7 +113,8 @@ def _alone(table: Mapping[str, Any] | None, peer: str, words: _Words) -> str:
     found = table["reads"][peer]
     if not found["refused"]:
         return "yes"
-    said = sorted(f"{peer}: {text}" for text in found["refused"])
+    # What kind of error DuckDB calls it says nothing of what it lacks.
+    said = sorted(f"{peer}: {re.sub('^[A-Z][a-z ]+ Error: ', '', text)}" for text in found["refused"])
     marks = ", ".join(str(words.number(text)) for text in said)
     return (
         f"{found['equal']} of {table['versions']} versions ({marks})" if found["equal"] else f"no ({marks})"
