@@ -22,6 +22,7 @@ ELSEWHERE = {
     "CREATE TABLE": "races of creators start without a table: the simulation, and test_processes",
     "CLONE": "it replaces a clone as a whole: test_clone.py races with an append and with another clone",
     "CONVERT": "it begins a table: test_convert.py lets another writer begin it first",
+    "CLUSTER BY": "the matrix's table has partitions, which exclude it; test_clustered_tables.py races",
     "DROP COLUMNS": "it needs a column mapping, which the matrix's table has not; else it is as ADD COLUMNS",
     "RENAME COLUMN": "it needs a column mapping, which the matrix's table has not; else it is as ADD COLUMNS",
     "REORG": "it needs deletion vectors; it commits as a compaction does; test_preserving.py races",

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.modified_time import KeepsModifiedTimes
 
 Moment = tuple[str, int]
 """A step's label and which one of that label it is, from 1 on."""
@@ -29,10 +30,17 @@ RETURNED = "the call returned"
 
 _RANDOM = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-STORE_CALLS = tuple(
-    name for name, member in vars(LogStore).items() if inspect.isfunction(member) and not name.startswith("_")
-)
+
+def _methods(protocol: type) -> tuple[str, ...]:
+    found = vars(protocol).items()
+    return tuple(name for name, member in found if inspect.isfunction(member) and not name.startswith("_"))
+
+
+STORE_CALLS = _methods(LogStore)
 """Every method of the protocol: one that is added to it becomes a step by itself."""
+
+CALLS_OF_SOME = _methods(KeepsModifiedTimes)
+"""What not every store can do."""
 
 
 class Steps:
@@ -57,7 +65,7 @@ class Steps:
 
 def step_through_store(store: type, steps: Steps) -> None:
     """Make every call of a store class two moments, before and after; for the rest of the process."""
-    for name in STORE_CALLS:
+    for name in (*STORE_CALLS, *(name for name in CALLS_OF_SOME if hasattr(store, name))):
         original = getattr(store, name)
         wrap = _stepped_output if name == "open_output" else _stepped_call
         setattr(store, name, wrap(name, original, steps))
