@@ -44,6 +44,8 @@ class Kind(StrEnum):
     TAKE_ROWS = "delete by vectors"
     MOVE_ROWS = "update by vectors"
     NUMBERED_APPEND = "append with generated numbers"
+    DROP = "drop a feature"
+    SWITCH = "switch a feature on"
 
 
 _WEIGHTS = {
@@ -90,6 +92,7 @@ class Plan:
         features: writer features of the table, which is of the oldest protocol without any.
         schema_string: of the table.
         rows_per_file: of those that are there at first, where files say it.
+        drops: whether features come and go.
     """
 
     seed: str
@@ -102,17 +105,19 @@ class Plan:
     features: frozenset[str] = frozenset()
     schema_string: str = SCHEMA_STRING
     rows_per_file: int = 1
+    drops: bool = False
 
     @property
     def protocol(self) -> Protocol:
         """The table's."""
         if not self.features:
             return Protocol(min_reader_version=1, min_writer_version=2)
-        if "deletionVectors" in self.features:
+        readers = self.features & {"deletionVectors", "v2Checkpoint"}
+        if readers:
             return Protocol(
                 min_reader_version=3,
                 min_writer_version=7,
-                reader_features=frozenset({"deletionVectors"}),
+                reader_features=readers,
                 writer_features=self.features,
             )
         return Protocol(min_reader_version=1, min_writer_version=7, writer_features=self.features)

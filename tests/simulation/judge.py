@@ -83,7 +83,11 @@ class Model:
             if file not in live:
                 self.faults.append(f"version {version} removes {file}, which is not live")
             live.discard(file)
+        again = {_label(a["add"]) for a in actions if "add" in a and not a["add"]["dataChange"]}
         for file in added:
+            # A file may be added again as it is, to say something else of it.
+            if file in live and file in again:
+                continue
             if file.partition("#")[0] in {other.partition("#")[0] for other in live}:
                 self.faults.append(f"version {version} adds {file}, which is live")
             live.add(file)
@@ -105,8 +109,8 @@ def judge(plan: Plan, record: Record, ledger: Sequence[Entry]) -> list[str]:
         *_keys(model, plan, record),
         *_observations(model, plan, record),
         *_lost_updates(model, plan, record),
-        *(_commit_times(model) if "inCommitTimestamp" in plan.features else ()),
-        *(_row_ids(model) if "rowTracking" in plan.features else ()),
+        *(_commit_times(model) if "inCommitTimestamp" in plan.features and not plan.drops else ()),
+        *(_row_ids(model) if "rowTracking" in plan.features and not plan.drops else ()),
     ]
 
 

@@ -1,6 +1,7 @@
 """What has to be replaced in the library for a history to follow from its seed, and nothing else.
 
-- `Transaction` draws its id with `uuid4`: here from the seed. Jitter needs no patch (`random=`).
+- `Transaction` draws its id with `uuid4`, as V2 checkpoints their names: here from the seed. Jitter is given
+  (`random=`), or drawn from the seed where an operation of several commits begins its own transactions.
 - On remote stores reads are made side by side in a pool of threads: here one after the other by the worker
   that asks, so that the scheduler alone decides what happens when.
 """
@@ -16,6 +17,7 @@ from typing import Any, Self
 from unittest import mock
 from uuid import UUID
 
+from delta_core.checkpoint import sidecars, v2
 from delta_core.errors import DeltaWarning
 from delta_core.log import checkpoint_reader
 from delta_core.snapshot import open_log, version_floor
@@ -37,7 +39,14 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
     logger = logging.getLogger("delta_core")
     level = logger.level
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(transaction, "uuid4", draw))
+        for drawing in (transaction, v2, sidecars):
+            stack.enter_context(mock.patch.object(drawing, "uuid4", draw))
+        jitter = Random(f"jitter:{seed}")
+
+        def seeded() -> Random:
+            return Random(jitter.random())
+
+        stack.enter_context(mock.patch.object(transaction, "Random", seeded))
         stack.enter_context(mock.patch.object(version_floor, "FLOORS", _FloorsOfWorkers(scheduler)))
         for module in (checkpoint_reader, open_log, side_by_side):
             stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", _Inline))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from delta_core.log.log_path import commit_path
 from delta_core.snapshot.snapshot import Snapshot
+from tests.simulation.drops_judge import judge_drops
 from tests.simulation.faults import Faults
-from tests.simulation.history import Observation, Plan, Record, draw_plan, first_commit
+from tests.simulation.history import Kind, Observation, Plan, Record, draw_plan, first_commit
 from tests.simulation.judge import Model, judge
 from tests.simulation.known import known
 from tests.simulation.one_process import in_one_process
@@ -34,6 +35,7 @@ class Verdict:
         outcomes: how the jobs' runs ended, counted.
         trace: what happened, a line each.
         joined: see `Record`.
+        dropped: drops of features that were acknowledged.
     """
 
     plan: Plan
@@ -41,6 +43,7 @@ class Verdict:
     outcomes: Counter[str]
     trace: tuple[str, ...]
     joined: int = 0
+    dropped: int = 0
 
     @property
     def new_violations(self) -> tuple[str, ...]:
@@ -83,12 +86,23 @@ def run_plan(plan: Plan, *, program: ProgramFactory = Program, threads: bool = F
         plan=plan,
         violations=(
             *judge(plan, record, store.ledger),
-            *(judge_rows(plan, record, Model.of(store.ledger)) if "deletionVectors" in plan.features else ()),
+            *_more(plan, record, store),
         ),
         outcomes=Counter(attempt.outcome for attempt in record.attempts),
         trace=tuple(scheduler.trace),
         joined=record.joined,
+        dropped=sum(
+            attempt.job.kind is Kind.DROP and attempt.outcome == "committed" for attempt in record.attempts
+        ),
     )
+
+
+def _more(plan: Plan, record: Record, store: SimulatedStore) -> Iterator[str]:
+    """What only some plans are judged by."""
+    if plan.drops:
+        yield from judge_drops(record, Model.of(store.ledger), store.ledger)
+    elif "deletionVectors" in plan.features:
+        yield from judge_rows(plan, record, Model.of(store.ledger))
 
 
 def _look_at_the_end(scheduler: Scheduler, store: SimulatedStore, record: Record) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from tests.simulation.drops import DropProgram, dropping
 from tests.simulation.history import draw_plan, stamped
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_plan, simulate
@@ -17,6 +18,7 @@ from tests.support.soak import SEED, rounds
 HISTORIES = rounds(usual=5_000, soak=20_000)
 STAMPED_HISTORIES = rounds(usual=500, soak=20_000)
 ROWED_HISTORIES = rounds(usual=500, soak=20_000)
+DROPPING_HISTORIES = rounds(usual=60, soak=5_000)
 
 
 @pytest.mark.slow
@@ -74,3 +76,23 @@ def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
     assert outcomes["committed"] > ROWED_HISTORIES
     assert outcomes["conflict"] > 0
     assert joined > ROWED_HISTORIES // 100, "hardly two deletions have met"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_features_that_are_dropped_are_needed_by_nobody() -> None:
+    """Features are dropped and switched on again, in several commits each, with everything else."""
+    collect_garbage_rarely()
+    broken: list[Verdict] = []
+    outcomes: Counter[str] = Counter()
+    dropped = 0
+    for number in range(DROPPING_HISTORIES):
+        verdict = run_plan(dropping(draw_plan(f"{SEED}:{number}")), program=DropProgram)
+        outcomes.update(verdict.outcomes)
+        dropped += verdict.dropped
+        if verdict.new_violations:
+            broken.append(verdict)
+    seeds = [verdict.plan.seed for verdict in broken]
+    assert not broken, f"{len(broken)} of {DROPPING_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
+    assert outcomes["committed"] > DROPPING_HISTORIES
+    assert dropped > DROPPING_HISTORIES // 4, "hardly a feature was dropped"
