@@ -21,7 +21,7 @@ from delta_core.errors import IcebergCompatibilityError, InvalidTableError, Unsu
 from delta_core.schema.types import StructType
 from delta_core.table_features.surface import Surface
 from tests.state_machine.features import Way, go_together, open_ways
-from tests.state_machine.iceberg import breaks_iceberg
+from tests.state_machine.iceberg import NOT_ICEBERG, breaks_iceberg
 from tests.state_machine.model import DAY_MS, KEY, Model, Row, State
 from tests.state_machine.operations.registry import OPERATIONS, Draw, Operation
 from tests.state_machine.reading import (
@@ -82,7 +82,9 @@ class TableMachine(RuleBasedStateMachine):
         self.ways = tuple(way for way in open_ways() if way.name in names)
         columns = [*_BASE]
         columns += [column for way in self.ways for column in way.columns]
-        kinds = draw(st.lists(st.sampled_from(PLAIN_KINDS), max_size=2))
+        excluded = {kind for way in self.ways for kind in NOT_ICEBERG.get(way.feature, ())}
+        plain = [kind for kind in PLAIN_KINDS if kind not in excluded]
+        kinds = draw(st.lists(st.sampled_from(plain), max_size=2))
         columns += [Column(name=f"x{at}", kind=kind) for at, kind in enumerate(kinds)]
         partition_by: tuple[str, ...] = ()
         if draw(st.booleans()):
