@@ -73,21 +73,32 @@ def optimize(
     ] = None,
     min_new_fraction: Annotated[
         float | None,
-        typer.Option(help="With --z-order: skip partitions with a smaller share of new bytes.", min=0, max=1),
+        typer.Option(
+            help="Leave out partitions, or a clustered table, with a smaller share of new bytes.",
+            min=0,
+            max=1,
+        ),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="With --z-order: rewrite what is in order too.")
+        bool,
+        typer.Option(
+            "--full",
+            help="With --z-order: rewrite what is in order too; of a clustered table, what others clustered.",
+        ),
     ] = False,
     memory_limit: Annotated[
         str | None,
-        typer.Option(help="With --z-order: memory for rows, such as 2gb; what needs more goes over disk."),
+        typer.Option(help="Memory for rows to be ordered, such as 2gb; what needs more goes over disk."),
     ] = None,
     options: OptionFile = None,
     apply: Apply = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put small files together, or rows into Z-order; no row changes."""
+    """Put small files together, or rows in the order of some columns; no row changes.
+
+    A table with clustering columns is clustered by these.
+    """
     params: dict[str, Any] = {"predicate": where, "dry_run": not apply}
     if target_size is not None:
         params["target_size_bytes"] = _size_bytes(target_size)

@@ -13,7 +13,6 @@ from uuid import uuid4
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
@@ -30,6 +29,7 @@ from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.schema.variant_parts import as_the_table_has_them
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.change_data import refuse_change_columns

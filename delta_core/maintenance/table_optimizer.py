@@ -14,8 +14,14 @@ from delta_core.maintenance.backfill.apply import (
     enable_row_tracking,
     number_rows,
 )
-from delta_core.maintenance.clustering.apply import apply_z_order
-from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
+from delta_core.maintenance.clustering import (
+    ClusteringPlan,
+    ZOrderPlan,
+    apply_clustering,
+    apply_z_order,
+    plan_clustering,
+    plan_z_order,
+)
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.maintenance.purge.apply import apply_purge
@@ -226,6 +232,67 @@ class TableOptimizer:
             full=full,
         )
         result = apply_z_order(
+            self._table.snapshot,
+            plan,
+            memory_limit_bytes=memory_limit_bytes,
+            executor=executor,
+            properties=commit_properties,
+            clock=self._table.snapshot.clock,
+        )
+        if result.committed is not None and result.committed.snapshot is not None:
+            self._table.adopt(result.committed.snapshot)
+        return result.metrics
+
+    def plan_cluster(
+        self,
+        *,
+        target_size_bytes: int | None = None,
+        min_new_fraction: float = 0.0,
+        full: bool = False,
+    ) -> ClusteringPlan:
+        """What `cluster` would do now. Touches no data file."""
+        self._table.update_incremental()
+        return plan_clustering(
+            self._table.snapshot,
+            target_size_bytes=target_size_bytes,
+            min_new_fraction=min_new_fraction,
+            full=full,
+        )
+
+    def cluster(
+        self,
+        *,
+        target_size_bytes: int | None = None,
+        min_new_fraction: float = 0.0,
+        full: bool = False,
+        memory_limit_bytes: int | None = None,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Mapping[str, Any]:
+        """Bring rows that are near each other in the table's clustering columns into the same files.
+
+        No row changes. What was clustered before is left alone or joined with what is new, as delta-spark's
+        OPTIMIZE does; a second call when nothing new came commits nothing.
+
+        Args:
+            target_size_bytes: size of a new file; the table's target when None.
+            min_new_fraction: nothing is done while a smaller share of the table's bytes is not clustered.
+            full: cluster again what other engines clustered, or what was clustered by other columns.
+            memory_limit_bytes: for rows in memory; what needs more goes over disk. See `apply_z_order`.
+            executor: maps the rewriting; threads of this process when None.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            Metrics named as delta-spark names them.
+
+        Raises:
+            ConfigurationError: the table has no clustering columns (`alter.cluster_by`).
+            ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
+        """
+        plan = self.plan_cluster(
+            target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
+        )
+        result = apply_clustering(
             self._table.snapshot,
             plan,
             memory_limit_bytes=memory_limit_bytes,

@@ -52,7 +52,10 @@ class VacuumPolicy(_Section):
 
 
 class ClusteringPolicy(_Section):
-    """By which columns rows are put into Z-order, and from which share of new bytes."""
+    """By which columns rows are put into Z-order, and from which share of new bytes.
+
+    A table that has clustering columns of its own is clustered by these.
+    """
 
     enabled: bool = True
     columns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_tuple)] = ()
@@ -80,6 +83,7 @@ class MaintenancePolicy(_Section):
             vacuum_retention_hours=self.vacuum.retention_hours,
             vacuum_min_bytes=self.vacuum.min_bytes,
             vacuum_max_age_hours=self.vacuum.max_age_hours,
+            cluster_enabled=self.clustering.enabled,
             cluster_columns=self.clustering.columns if self.clustering.enabled else (),
             cluster_min_new_fraction=self.clustering.min_new_fraction,
         )

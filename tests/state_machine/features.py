@@ -24,6 +24,7 @@ class Way:
         properties: given at creation.
         columns: of the table.
         later: whether `set_properties` may do it for a table that has commits.
+        cluster_by: by which columns the table is clustered.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Way:
     properties: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     later: bool = False
+    cluster_by: tuple[str, ...] = ()
 
 
 def _supported(feature: str) -> Mapping[str, str]:
@@ -116,6 +118,7 @@ WAYS: tuple[Way, ...] = (
         feature="identityColumns",
         columns=(Column(name="ident", kind="long", identity=True),),
     ),
+    Way(name="clustering", feature="clustering", cluster_by=("n", "t")),
     Way(
         name="not-null",
         feature="invariants",
@@ -136,9 +139,11 @@ _EXCLUDING = frozenset(
         ("iceberg-v2", "vectors"),
         ("iceberg-v1", "nested"),
         ("iceberg-v2", "variants"),
+        ("clustering", "partitions"),
+        ("clustering", "materialized-partitions"),
     )
 )
-"""Pairs that the protocol forbids, or that give one property twice."""
+"""Pairs that the protocol forbids, that give one property twice, or partitions to a clustered table."""
 
 
 def open_ways() -> tuple[Way, ...]:
@@ -146,7 +151,8 @@ def open_ways() -> tuple[Way, ...]:
     return tuple(
         way
         for way in WAYS
-        if FEATURES[way.feature].may_be_enabled and Surface.ARROW_ROWS in FEATURES[way.feature].writable_by
+        if (FEATURES[way.feature].may_be_enabled or way.cluster_by)
+        and Surface.ARROW_ROWS in FEATURES[way.feature].writable_by
     )
 
 

@@ -87,17 +87,24 @@ class TableMachine(RuleBasedStateMachine):
         kinds = draw(st.lists(st.sampled_from(plain), max_size=2))
         columns += [Column(name=f"x{at}", kind=kind) for at, kind in enumerate(kinds)]
         partition_by: tuple[str, ...] = ()
-        if draw(st.booleans()):
+        clustered_by = tuple(name for way in self.ways for name in way.cluster_by)
+        if not clustered_by and draw(st.booleans()):
             columns.append(Column(name="p", kind=draw(st.sampled_from(PARTITION_KINDS))))
             partition_by = ("p",)
         given = {key: value for way in self.ways for key, value in way.properties.items()}
         given["delta.checkpointInterval"] = draw(st.sampled_from(["2", "5", "100"]))
-        state = State(columns=tuple(columns), partition_by=partition_by, properties=_stored(given))
+        state = State(
+            columns=tuple(columns),
+            partition_by=partition_by,
+            clustered_by=clustered_by,
+            properties=_stored(given),
+        )
         self.table = DeltaTable.create(
             self.path,
             StructType(tuple(column.to_field() for column in columns)),
             partition_by=partition_by,
             configuration=given,
+            cluster_by=clustered_by or None,
             clock=self.clock,
         )
         self.model = Model(state, self.clock.now_ms())
@@ -265,6 +272,7 @@ class TableMachine(RuleBasedStateMachine):
         fields = [(found.name, str(found.data_type), found.nullable) for found in table.schema()]
         assert fields == [(one.name, str(KINDS[one.kind].delta), one.nullable) for one in state.columns]
         assert tuple(snapshot.partition_columns) == state.partition_by
+        assert tuple(table.detail()["clustering_columns"]) == state.clustered_by
         configuration = table.metadata().configuration
         assert state.properties.items() <= configuration.items()
         constraints = {key for key in configuration if key.startswith("delta.constraints.")}

@@ -38,6 +38,7 @@ class State:
     rows: Mapping[int, Row] = field(default_factory=dict)
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, Condition] = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)

@@ -47,7 +47,6 @@ _PLAIN: tuple[Way, ...] = (
 """Ways that ask the library for nothing that it might refuse."""
 
 WITHOUT_A_WAY: Mapping[str, str] = {
-    "clustering": "a definition of ours cannot ask for it",
     "checkpointProtection": "it comes from dropping a feature",
     "variantShredding": "shredded values are read, not written",
 }

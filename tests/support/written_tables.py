@@ -55,12 +55,22 @@ _LEFT_OUT = frozenset(
 
 _ONLY_WITH = {
     "add_constraint": "constraints",
+    "cluster_by": "clustering",
     "number_rows": "row-tracking",
     "set_domain": "domains",
 }
 """Operations that turn a feature on: only for tables that are to have it."""
 
-_WEIGHTS = {"append": 4, "delete": 5, "update": 5, "replace_where": 3, "compact": 2, "purge": 2, "z_order": 2}
+_WEIGHTS = {
+    "append": 4,
+    "delete": 5,
+    "update": 5,
+    "replace_where": 3,
+    "compact": 2,
+    "purge": 2,
+    "z_order": 2,
+    "cluster": 3,
+}
 
 
 def steps() -> tuple[Operation, ...]:
@@ -90,14 +100,21 @@ class WrittenTable(machine_of()):  # type: ignore[misc] - a class that is made o
             partition_by = ("p",)
         properties = {"delta.checkpointInterval": draw(st.sampled_from(["4", "7", "100"]))}
         properties |= {key: value for way in self.ways for key, value in way.properties.items()}
+        clustered_by = tuple(name for way in self.ways for name in way.cluster_by)
         self.table = DeltaTable.create(
             self.path,
             StructType(tuple(column.to_field() for column in columns)),
             partition_by=partition_by,
             configuration=properties,
+            cluster_by=clustered_by or None,
             clock=self.clock,
         )
-        state = State(columns=tuple(columns), partition_by=partition_by, properties=_stored(properties))
+        state = State(
+            columns=tuple(columns),
+            partition_by=partition_by,
+            clustered_by=clustered_by,
+            properties=_stored(properties),
+        )
         self.model = Model(state, self.clock.now_ms())
         self.check()
         self.add_rows(draw, least=6)

@@ -59,10 +59,10 @@ def z_values(table: pa.Table, curve: Mapping[str, Any]) -> list[int]:
     """The key of each row, by the recorded curve."""
     columns = []
     for ranges in curve["columns"]:
-        kind = table.schema.field(ranges["name"]).type
+        kind = table.schema.field(ranges["path"][0]).type
         known: dict[Any, int] = {}
         ids = []
-        for value in table.column(ranges["name"]).to_pylist():
+        for value in table.column(ranges["path"][0]).to_pylist():
             if value not in known:
                 known[value] = range_id(value, kind, ranges)
             ids.append(known[value])

@@ -109,7 +109,7 @@ def _check_group(path: Path, files: tuple[Any, ...], curve: Any) -> None:
             assert (file["z_first"], file["z_last"]) == (keys[0], keys[-1])
             assert last <= keys[0], "files overlap"
             last = keys[-1]
-        _check_statistics(table, json.loads(file["stats"]), [item["name"] for item in curve["columns"]])
+        _check_statistics(table, json.loads(file["stats"]), [item["path"][0] for item in curve["columns"]])
 
 
 def _check_statistics(table: pa.Table, stats: dict[str, Any], columns: list[str]) -> None:

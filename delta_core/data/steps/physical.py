@@ -104,7 +104,7 @@ class PhysicalStep:
             every = self._in_files(
                 stats_leaves(self._plan.schema, _EveryLeaf(properties), **self._partitions)
             )
-            leaves += [leaf for leaf in self._in_files(every) if leaf.path in missing]
+            leaves += [leaf for leaf in every if leaf.path in missing]
         return leaves
 
     @property

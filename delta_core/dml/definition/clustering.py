@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.definition.change import applied_before, commit_change
 from delta_core.dml.definition.statistics_check import require_file_statistics
 from delta_core.schema.column_paths import shown
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.clustering_domain import ClusteringColumns, require_statistics
 from delta_core.table_features.enablement import ProtocolRequest

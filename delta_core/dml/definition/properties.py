@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Metadata
-from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.definition.change import commit_change, one_of, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties
@@ -18,6 +17,7 @@ from delta_core.schema.json import schema_from_json
 from delta_core.schema.mapping_assignment import assign_nested_ids
 from delta_core.schema.mapping_modes import change_mode, parse_mode
 from delta_core.schema.table_columns import TableColumns
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.clustering_domain import require_statistics

@@ -8,7 +8,8 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
-from delta_core.maintenance.compaction import plan_compaction
+from delta_core.maintenance.clustering import ClusteringPlan, plan_clustering
+from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
 from delta_core.maintenance.observe import MaintenanceRules, decide, observe
 from delta_core.maintenance.vacuum import plan_vacuum
 
@@ -35,6 +36,7 @@ _PLAN_PARAMS: Final = {
                 "vacuum_retention_hours": {"type": ["number", "null"], "minimum": 0},
                 "vacuum_min_bytes": {"type": "integer", "minimum": 0},
                 "vacuum_max_age_hours": {"type": "number", "minimum": 0},
+                "cluster_enabled": {"type": "boolean"},
                 "cluster_columns": {"type": "array", "items": {"type": "string", "minLength": 1}},
                 "cluster_min_new_fraction": {"type": "number", "minimum": 0, "maximum": 1},
             },
@@ -69,7 +71,12 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     decisions = decide(health, rules)
-    compaction = plan_compaction(snapshot, target_size_bytes=rules.compaction_target_size_bytes)
+    target = rules.compaction_target_size_bytes
+    compaction: CompactionPlan | ClusteringPlan
+    if health.clustered_by:
+        compaction = plan_clustering(snapshot, target_size_bytes=target)
+    else:
+        compaction = plan_compaction(snapshot, target_size_bytes=target)
     output = {
         "health": health.to_json(),
         "rules": rules.to_json(),

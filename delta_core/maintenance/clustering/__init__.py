@@ -1,6 +1,21 @@
-"""OPTIMIZE ZORDER BY: rows near each other in several columns come into the same files; no row changes."""
+"""OPTIMIZE that orders rows, by columns named for the run or the table's own; no row changes."""
 
-from delta_core.maintenance.clustering.apply import ZOrderResult, apply_z_order
-from delta_core.maintenance.clustering.plan import ClusteringGroup, ZOrderPlan, plan_z_order
+from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.clustering.cluster_apply import apply_clustering
+from delta_core.maintenance.clustering.cluster_plan import ClusteringPlan, plan_clustering, unclustered_files
+from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPlan
+from delta_core.maintenance.clustering.ordering import OrderingResult
+from delta_core.maintenance.clustering.plan import ZOrderPlan, plan_z_order
 
-__all__ = ["ClusteringGroup", "ZOrderPlan", "ZOrderResult", "apply_z_order", "plan_z_order"]
+__all__ = [
+    "ClusteringGroup",
+    "ClusteringPlan",
+    "OrderingPlan",
+    "OrderingResult",
+    "ZOrderPlan",
+    "apply_clustering",
+    "apply_z_order",
+    "plan_clustering",
+    "plan_z_order",
+    "unclustered_files",
+]

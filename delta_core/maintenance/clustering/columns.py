@@ -10,14 +10,17 @@ from delta_core.data.stats_columns import stats_leaves
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.curve import MAX_COLUMNS
 from delta_core.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
-from delta_core.table_features.feature import writer_features
+from delta_core.table_features.clustering_domain import DOMAIN
 
 TAG_ID: Final = "ZCUBE_ID"
 TAG_COLUMNS: Final = "ZCUBE_ZORDER_BY"
 TAG_CURVE: Final = "ZCUBE_ZORDER_CURVE"
 CURVE_NAME: Final = "zorder"
+CLUSTERING_PROVIDER: Final = "liquid"
+"""Who clusters tables by their own columns: delta-spark's name for it. We keep to its cubes, so that either
+goes on where the other stopped."""
 
 
 def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[StructField, ...]:
@@ -58,30 +61,29 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
 
 
 def refuse_clustered(snapshot: Snapshot) -> None:
-    """Refuse a table that has clustering columns of its own.
+    """Refuse a table that has clustering columns of its own: its files are ordered by these, or not at all.
 
-    Its files belong to whoever clustered them, and nobody else may cluster them (PROTOCOL.md, "Writer
-    Requirements for Clustered Table"). Reads no file list.
+    PROTOCOL.md, "Writer Requirements for Clustered Table". Reads no file list.
 
     Raises:
         ConfigurationError: it has.
     """
-    domain = snapshot.domain(DOMAIN) if "clustering" in writer_features(snapshot.protocol) else None
-    if domain is None or domain.removed or not ClusteringColumns.parse(domain.configuration).columns:
+    clustering = clustering_of(snapshot)
+    if clustering is None or not clustering.columns:
         return
     raise ConfigurationError(
         "A clustered table cannot be put into Z-order",
         cause=f"The metadata domain {DOMAIN} says by which columns its files are clustered",
-        fix="Compact it, or take its clustering columns away first",
+        fix="Cluster it (optimize.cluster), or take its clustering columns away first",
     )
 
 
-def cube_tags(columns: Sequence[str], cube_id: str) -> dict[str, str | None]:
+def cube_tags(columns: Sequence[str], cube_id: str, *, curve: str = CURVE_NAME) -> dict[str, str | None]:
     """The tags of files that one run has put in order together, spelled as delta-spark spells them."""
     return {
         TAG_ID: cube_id,
         TAG_COLUMNS: json.dumps(list(columns), separators=(",", ":")),
-        TAG_CURVE: CURVE_NAME,
+        TAG_CURVE: curve,
     }
 
 
@@ -89,9 +91,38 @@ def cube_of(tags: Mapping[str, str | None] | None, columns: Sequence[str]) -> st
     """The id of the cube that a file is part of; None when it is not in the Z-order of these columns."""
     if not tags or tags.get(TAG_CURVE) != CURVE_NAME:
         return None
+    return _cube_by(tags, columns)
+
+
+def liquid_cube_of(
+    provider: str | None, tags: Mapping[str, str | None] | None, columns: Sequence[str]
+) -> str | None:
+    """The id of the cube that a file of a clustered table is part of.
+
+    None when it is in none by these columns. delta-spark leaves the curve out of its tags.
+    """
+    return _cube_by(tags, columns) if tags and provider == CLUSTERING_PROVIDER else None
+
+
+def is_unclustered(provider: str | None, tags: Mapping[str, str | None] | None) -> bool:
+    """Whether nobody clustered a file, so that whoever clusters the table may.
+
+    Otherwise another implementation did, or this one by other columns: such files are left alone by default.
+    """
+    if provider is None:
+        return True
+    return provider == CLUSTERING_PROVIDER and not (tags and tags.get(TAG_ID) and tags.get(TAG_COLUMNS))
+
+
+def has_order(data_type: DataType) -> bool:
+    """Whether rows can be ordered by a column of the type."""
+    return not isinstance(data_type, StructType | ArrayType | MapType) and data_type not in (VOID, VARIANT)
+
+
+def _cube_by(tags: Mapping[str, str | None], columns: Sequence[str]) -> str | None:
     try:
         ordered_by = json.loads(tags.get(TAG_COLUMNS) or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return tags.get(TAG_ID) if ordered_by == list(columns) else None
 
@@ -112,14 +143,10 @@ def _field(snapshot: Snapshot, name: str) -> StructField:
             cause="every file already holds one value of it",
             fix="leave it out; to choose partitions use the predicate",
         )
-    if not _has_order(field.data_type):
+    if not has_order(field.data_type):
         raise ConfigurationError(
             f"Z-order by {field.name} is not possible",
             cause=f"its type {field.data_type} has no order",
             fix="name columns of numbers, texts, dates, timestamps or booleans",
         )
     return field
-
-
-def _has_order(data_type: DataType) -> bool:
-    return not isinstance(data_type, StructType | ArrayType | MapType) and data_type not in (VOID, VARIANT)

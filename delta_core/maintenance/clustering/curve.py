@@ -1,9 +1,10 @@
-"""The Z-curve of some columns: range ids by quantiles, their bits interleaved.
+"""A space-filling curve through some columns: range ids by quantiles, their bits interleaved.
 
 Each column's values are cut into ranges of about equal numbers of rows. A value's id is the number of
 quantiles that are not above it, so a frequent value takes as many ids as it takes rows and the first bit
 halves the rows, whatever the values are. Nulls come first and count among the rows; NaN comes last, alone.
-The bits of the ids are interleaved from the highest down, the first column before the others.
+The bits of the ids are interleaved from the highest down, the first column before the others: that is the
+Z-curve. For Hilbert's curve the ids are turned round first, cell by cell, so that it never jumps.
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from delta_core.maintenance.clustering.values import NAN_IMAGE, PREFIX_BYTES, SortValues, Values, sort_values
+from delta_core.maintenance.clustering.hilbert import hilbert_axes
+from delta_core.maintenance.clustering.values import (
+    NAN_IMAGE,
+    PREFIX_BYTES,
+    Path,
+    SortValues,
+    Values,
+    column_at,
+    sort_values,
+)
 
 KEY_BITS: Final = 40
 """Bits of a key; what is left of 64 holds a row's number while rows are sorted."""
@@ -34,6 +44,7 @@ MAX_COLUMNS: Final = KEY_BITS // MIN_COLUMN_BITS
 _TABLE_SPAN = 1 << 20
 
 Keys = npt.NDArray[np.uint64]
+Shape = Literal["zorder", "hilbert"]
 
 
 def column_bits(columns: int) -> int:
@@ -46,13 +57,13 @@ class ColumnRanges:
     """One column's ranges.
 
     Attributes:
-        name: as in the schema.
+        path: of the column, by the names that it has in files.
         boundaries: ascending, distinct; a range begins at each of them.
         ids: the id below the first boundary, then the id from each boundary on.
         null_id: below all of `ids`.
     """
 
-    name: str
+    path: Path
     boundaries: Values = field(hash=False, compare=False)
     ids: npt.NDArray[np.int64] = field(hash=False, compare=False)
     null_id: int
@@ -66,7 +77,7 @@ class ColumnRanges:
         """The ranges as a JSON object; bytes as hexadecimal text."""
         numbers = self.boundaries.dtype == np.int64
         return {
-            "name": self.name,
+            "path": list(self.path),
             "kind": "integer" if numbers else "bytes",
             "boundaries": [value if numbers else value.hex() for value in self.boundaries.tolist()],
             "ids": self.ids.tolist(),
@@ -82,7 +93,7 @@ class ColumnRanges:
             values = [bytes.fromhex(text) for text in document["boundaries"]]
             boundaries = np.array(values, f"S{max((len(value) for value in values), default=1) or 1}")
         return cls(
-            name=document["name"],
+            path=tuple(document["path"]),
             boundaries=boundaries,
             ids=np.array(document["ids"], np.int64),
             null_id=document["null_id"],
@@ -91,32 +102,42 @@ class ColumnRanges:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A Z-curve: from a row's values to its key.
+    """A curve: from a row's values to its key.
 
     Attributes:
         bits: of each column's ids.
         columns: in the order of interleaving.
+        shape: Z-order, or Hilbert's curve.
     """
 
     bits: int
     columns: tuple[ColumnRanges, ...]
+    shape: Shape = "zorder"
 
     def keys(self, rows: pa.Table | pa.RecordBatch) -> Keys:
-        """The key of each row; the columns are found by name."""
+        """The key of each row; the columns are found by their paths."""
         return self.keys_of(
-            [sort_values(rows.column(item.name), width=item.width or PREFIX_BYTES) for item in self.columns]
+            [
+                sort_values(column_at(rows, item.path), width=item.width or PREFIX_BYTES)
+                for item in self.columns
+            ]
         )
 
     def keys_of(self, columns: Sequence[SortValues]) -> Keys:
         """The key of each row, from the columns in the curve's order."""
         key: Keys = np.zeros(len(columns[0].values), np.uint64)
-        for coder, column in zip(self._coders, columns, strict=True):
-            key |= coder.codes(column)
+        codes = [coder.codes(column) for coder, column in zip(self._coders, columns, strict=True)]
+        if self.shape == "hilbert":
+            axes = hilbert_axes(codes, self.bits)
+            codes = [spread[axis] for spread, axis in zip(self._spreads, axes, strict=True)]
+        for code in codes:
+            key |= code
         return key
 
     def to_json(self) -> dict[str, Any]:
         """The curve as a JSON object."""
-        return {"bits": self.bits, "columns": [item.to_json() for item in self.columns]}
+        columns = [item.to_json() for item in self.columns]
+        return {"bits": self.bits, "columns": columns, "shape": self.shape}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -124,31 +145,44 @@ class Curve:
         return cls(
             bits=document["bits"],
             columns=tuple(ColumnRanges.from_json(item) for item in document["columns"]),
+            shape=document["shape"],
         )
 
     @cached_property
+    def _spreads(self) -> tuple[Keys, ...]:
+        count = len(self.columns)
+        return tuple(_spread_bits(self.bits, index, count) for index in range(count))
+
+    @cached_property
     def _coders(self) -> tuple[_Coder, ...]:
-        return tuple(
-            _Coder(item, _spread_bits(self.bits, index, len(self.columns)))
-            for index, item in enumerate(self.columns)
-        )
+        ids = np.arange(1 << self.bits, dtype=np.uint64)
+        codes = self._spreads if self.shape == "zorder" else (ids,) * len(self.columns)
+        return tuple(_Coder(item, code) for item, code in zip(self.columns, codes, strict=True))
 
 
-def fit_curve(names: Sequence[str], columns: Sequence[SortValues], *, floating: Sequence[bool]) -> Curve:
+def fit_curve(
+    paths: Sequence[Sequence[str]],
+    columns: Sequence[SortValues],
+    *,
+    floating: Sequence[bool],
+    shape: Shape = "zorder",
+) -> Curve:
     """The curve whose ranges halve these rows, and with them the rows that they are a sample of.
 
     Args:
-        names: the columns, at most `MAX_COLUMNS`.
+        paths: of the columns, at most `MAX_COLUMNS`.
         columns: their values, of the same rows.
         floating: for each column whether it holds floating-point numbers, whose NaN gets a range of its own.
+        shape: of the curve.
     """
-    bits = column_bits(len(names))
+    bits = column_bits(len(paths))
     return Curve(
         bits=bits,
         columns=tuple(
-            _ranges(name, column, (1 << bits) - 2, has_nan=nan)
-            for name, column, nan in zip(names, columns, floating, strict=True)
+            _ranges(tuple(path), column, (1 << bits) - 2, has_nan=nan)
+            for path, column, nan in zip(paths, columns, floating, strict=True)
         ),
+        shape=shape,
     )
 
 
@@ -165,7 +199,7 @@ def sorted_rows(keys: Keys) -> npt.NDArray[np.uint64]:
     return packed
 
 
-def _ranges(name: str, column: SortValues, quantiles: int, *, has_nan: bool) -> ColumnRanges:
+def _ranges(path: Path, column: SortValues, quantiles: int, *, has_nan: bool) -> ColumnRanges:
     values = column.values if column.nulls is None else column.values[~column.nulls]
     total, nulls = len(column.values), len(column.values) - len(values)
     count = quantiles - 1 if has_nan else quantiles
@@ -182,7 +216,7 @@ def _ranges(name: str, column: SortValues, quantiles: int, *, has_nan: bool) -> 
         last = int(np.searchsorted(distinct, NAN_IMAGE))
         distinct = np.append(distinct[:last], np.int64(NAN_IMAGE))
         ids = np.append(ids[: last + 1], quantiles + 1)
-    return ColumnRanges(name=name, boundaries=distinct, ids=ids.astype(np.int64), null_id=null_id)
+    return ColumnRanges(path=path, boundaries=distinct, ids=ids.astype(np.int64), null_id=null_id)
 
 
 def _spread_bits(bits: int, index: int, columns: int) -> Keys:
@@ -196,12 +230,12 @@ def _spread_bits(bits: int, index: int, columns: int) -> Keys:
 
 
 class _Coder:
-    """From one column's values to their part of the keys."""
+    """From one column's values to what stands for them, by their ranges' ids."""
 
-    def __init__(self, ranges: ColumnRanges, spread: Keys) -> None:
+    def __init__(self, ranges: ColumnRanges, code_of_id: Keys) -> None:
         self._boundaries = ranges.boundaries
-        self._codes = spread[ranges.ids]
-        self._null_code = spread[ranges.null_id]
+        self._codes = code_of_id[ranges.ids]
+        self._null_code = code_of_id[ranges.null_id]
         self._table: Keys | None = None
         if ranges.boundaries.dtype == np.int64 and len(ranges.boundaries):
             self._low, self._high = int(ranges.boundaries[0]) - 1, int(ranges.boundaries[-1])

@@ -14,7 +14,7 @@ from delta_core.execution.executor import Executor, JsonObject, TaskFunction
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes
 from delta_core.execution.reporter import ProgressReporter
-from delta_core.maintenance.clustering.curve import fit_curve
+from delta_core.maintenance.clustering.curve import Shape, fit_curve
 from delta_core.maintenance.clustering.external import (
     file_ranges,
     order_schema,
@@ -24,10 +24,11 @@ from delta_core.maintenance.clustering.external import (
     spill_runs,
     write_ranges,
 )
+from delta_core.maintenance.clustering.groups import ClusteringGroup
 from delta_core.maintenance.clustering.in_memory import ROWS_SHARE, cluster_in_memory, in_memory_task
-from delta_core.maintenance.clustering.plan import ClusteringGroup
 from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.spill import local_spill, shared_spill
+from delta_core.maintenance.clustering.values import column_at
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
 from delta_core.storage.lent import lent_to_tasks
@@ -68,7 +69,8 @@ class GroupRunner:
         store: the table's store.
         layout: what `layout_fields` gave.
         sources: the groups' files as the log has them.
-        columns: to order by, by the names that they have in files.
+        columns: to order by, as paths of the names that they have in files.
+        shape: of the curve.
         seed: of the samples.
         executor: maps the tasks; threads of this process when None.
         memory_limit_bytes: for all rows in memory at a time: of this process or, on Spark, of each task.
@@ -82,7 +84,8 @@ class GroupRunner:
         store: LogStore,
         layout: Mapping[str, Any],
         sources: LiveSources,
-        columns: Sequence[str],
+        columns: Sequence[Sequence[str]],
+        shape: Shape,
         seed: int,
         executor: Executor | None,
         memory_limit_bytes: int | None,
@@ -91,7 +94,8 @@ class GroupRunner:
         self._store = store
         self._layout = layout
         self._sources = sources
-        self._columns = list(columns)
+        self._columns = [list(path) for path in columns]
+        self._shape: Shape = shape
         self._seed = seed
         self._progress = progress
         self._executor: Executor = InlineExecutor() if executor is None else executor
@@ -148,6 +152,7 @@ class GroupRunner:
                 files=self._sources.of_paths(groups[number].files),
                 partition_values=groups[number].partition_values,
                 columns=self._columns,
+                shape=self._shape,
                 num_files=groups[number].num_files,
                 seed=self._seed,
                 memory_bytes=memory_bytes,
@@ -182,8 +187,9 @@ class GroupRunner:
         for sampled in self._map(sample_files, [{**common, "files": p} for p in parts]):
             sampler.merge(sampled["sample"])
         schema = order_schema(layout, self._columns)
-        floating = [pa.types.is_floating(item.type) for item in schema]
-        curve = fit_curve(self._columns, sampler.columns(), floating=floating)
+        empty = schema.empty_table()
+        floating = [pa.types.is_floating(column_at(empty, path).type) for path in self._columns]
+        curve = fit_curve(self._columns, sampler.columns(), floating=floating, shape=self._shape)
         windows = _EXPANSION * group.size_bytes // max(memory, _SMALLEST_PART_BYTES)
         wanted = _RANGES_PER_FILE * max(group.num_files, windows)
         cuts = range_cuts(curve, sampler, max(1, min(_MOST_RANGES, wanted)))

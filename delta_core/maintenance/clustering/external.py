@@ -1,4 +1,4 @@
-"""Z-order of files whose rows do not fit into memory: three task functions, pure Arrow.
+"""Ordering files whose rows do not fit into memory: three task functions, pure Arrow.
 
 First the columns of the order are sampled. Then every task sorts some of the files into runs on disk, and
 last every task writes one new file by merging its part of all the runs. Each task's memory is bounded;
@@ -17,7 +17,7 @@ from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.clustering.curve import Curve, Keys, sorted_rows
 from delta_core.maintenance.clustering.runs import merged_rows, write_run
 from delta_core.maintenance.clustering.sample import Sampler
-from delta_core.maintenance.clustering.values import sort_values
+from delta_core.maintenance.clustering.values import column_at, sort_values
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.maintenance.rewriting.reading import read_tables
 from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
@@ -51,7 +51,7 @@ def sample_files(task: JsonObject) -> JsonObject:
         ):
             part = source.rows(path, table)
             rows += part.num_rows
-            sampler.add([sort_values(part.column(name)) for name in task["columns"]])
+            sampler.add([sort_values(column_at(part, path)) for path in task["columns"]])
     return {"sample": sampler.to_json(), "rows": rows}
 
 
@@ -118,10 +118,11 @@ def write_ranges(task: JsonObject) -> JsonObject:
     return {**result, "z_first": ends[0] if ends else 0, "z_last": ends[-1] if ends else 0}
 
 
-def order_schema(layout: FileLayout, columns: Sequence[str]) -> pa.Schema:
-    """The columns of the order as they are in memory."""
+def order_schema(layout: FileLayout, columns: Sequence[Sequence[str]]) -> pa.Schema:
+    """The columns of the order as they are in memory, a nested one with all of the struct that it lies in."""
     schema = layout.physical.file_schema
-    return pa.schema([schema.field(name).with_nullable(True) for name in columns])
+    names = dict.fromkeys(path[0] for path in columns)
+    return pa.schema([schema.field(name).with_nullable(True) for name in names])
 
 
 def range_cuts(curve: Curve, sampler: Sampler, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Z-order of files whose rows fit into memory: a task function, pure Arrow, importable on any worker."""
+"""Ordering files whose rows fit into memory: a task function, pure Arrow, importable on any worker."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from delta_core.execution.executor import JsonObject
-from delta_core.maintenance.clustering.curve import Curve, Keys, fit_curve, sorted_rows
+from delta_core.maintenance.clustering.curve import Curve, Keys, Shape, fit_curve, sorted_rows
 from delta_core.maintenance.clustering.sample import Sampler
-from delta_core.maintenance.clustering.values import SortValues, sort_values
+from delta_core.maintenance.clustering.values import SortValues, column_at, sort_values
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.maintenance.rewriting.reading import read_tables
 from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
@@ -32,7 +32,7 @@ _READ_BYTES = 192 << 20
 
 
 def cluster_in_memory(task: JsonObject) -> JsonObject:
-    """Rewrite a group's files in Z-order, or say that its rows do not fit.
+    """Rewrite a group's files in the order of a curve, or say that its rows do not fit.
 
     Args:
         task: made by `in_memory_task`.
@@ -51,12 +51,14 @@ def cluster_in_memory(task: JsonObject) -> JsonObject:
     rows = _read(layout, encoding, task)
     if rows is None:
         return {"too_large": True}
-    names: Sequence[str] = task["columns"]
-    columns = [sort_values(rows.column(name)) for name in names]
+    paths: Sequence[Sequence[str]] = task["columns"]
+    found = [column_at(rows, path) for path in paths]
+    columns = [sort_values(column) for column in found]
     sampler = Sampler([task["seed"]])
     sampler.add(columns)
-    floating = [pa.types.is_floating(rows.schema.field(name).type) for name in names]
-    curve = fit_curve(names, sampler.columns(), floating=floating)
+    floating = [pa.types.is_floating(column.type) for column in found]
+    del found
+    curve = fit_curve(paths, sampler.columns(), floating=floating, shape=task["shape"])
     with ThreadPoolExecutor(task["threads"], thread_name_prefix="deltaward-sort") as pool:
         slices = range(0, max(1, rows.num_rows), _KEY_SLICE_ROWS)
         keys = np.concatenate(list(pool.map(partial(_keys, curve, columns), slices)))
@@ -79,18 +81,20 @@ def in_memory_task(
     *,
     files: Sequence[SourceFile],
     partition_values: Mapping[str, str | None],
-    columns: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    shape: Shape,
     num_files: int,
     seed: int,
     memory_bytes: int,
     threads: int,
 ) -> dict[str, Any]:
-    """The task for `cluster_in_memory`; columns by their names in files, `memory_bytes` to be taken."""
+    """The task for `cluster_in_memory`; columns by their paths in files, `memory_bytes` to be taken."""
     return {
         **layout,
         "files": [file.to_json() for file in files],
         "partition_values": dict(partition_values),
-        "columns": list(columns),
+        "columns": [list(path) for path in columns],
+        "shape": shape,
         "num_files": num_files,
         "seed": seed,
         "memory_bytes": memory_bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of, refuse_clustered
+from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPlan, common_fields
 from delta_core.maintenance.compaction.plan import files_in, partition_names, partition_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
@@ -22,103 +23,18 @@ _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms", "t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringGroup:
-    """The files of one partition, whose rows are put in order together.
+class ZOrderPlan(OrderingPlan):
+    """What a Z-order would do: each group is a partition.
 
     Attributes:
-        ordered_bytes: of the files that are in this order already, each within an earlier run.
-        cubes: how many runs made those.
-        num_files: new files.
-    """
-
-    partition_values: Mapping[str, str | None] = field(hash=False)
-    files: tuple[PlannedFile, ...]
-    ordered_files: int
-    ordered_bytes: int
-    cubes: int
-    num_files: int
-
-    @property
-    def size_bytes(self) -> int:
-        """Sum of the files' sizes."""
-        return sum(file.size_bytes for file in self.files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZOrderPlan:
-    """What a Z-order would do.
-
-    Attributes:
-        table_id: `metaData.id` of the table that the plan is for.
-        version: the version that it was made from.
         predicate: Spark SQL over partition columns, or None for the whole table.
-        columns: as the schema spells them.
-        min_new_fraction: a partition is left alone while a smaller share of its bytes is out of order.
-        full: rewrite what is in order too.
-        considered_files: live files that match the predicate.
-        groups: the partitions to rewrite.
     """
 
-    table_id: str
-    version: int
     predicate: str | None
-    columns: tuple[str, ...]
-    target_size_bytes: int
-    min_new_fraction: float
-    full: bool
-    considered_files: int
-    groups: tuple[ClusteringGroup, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """True when there is nothing to do."""
-        return not self.groups
-
-    @property
-    def num_files(self) -> int:
-        """Files that would be rewritten."""
-        return sum(len(group.files) for group in self.groups)
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes that would be rewritten."""
-        return sum(group.size_bytes for group in self.groups)
-
-    def predicted(self) -> dict[str, int]:
-        """What the commit would show; the new files' bytes are taken to be those of the old ones."""
-        return {
-            "files_removed": self.num_files,
-            "files_added": sum(group.num_files for group in self.groups),
-            "bytes_removed": self.total_bytes,
-            "bytes_added": self.total_bytes,
-            "partitions": len(self.groups),
-        }
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
-        return {
-            **plan_header(_KIND),
-            "table_id": self.table_id,
-            "version": self.version,
-            "predicate": self.predicate,
-            "columns": list(self.columns),
-            "target_size_bytes": self.target_size_bytes,
-            "min_new_fraction": self.min_new_fraction,
-            "full": self.full,
-            "considered_files": self.considered_files,
-            "predicted": self.predicted(),
-            "groups": [
-                {
-                    "partition_values": dict(group.partition_values),
-                    "files": [{"path": f.path, "size_bytes": f.size_bytes} for f in group.files],
-                    "ordered_files": group.ordered_files,
-                    "ordered_bytes": group.ordered_bytes,
-                    "cubes": group.cubes,
-                    "num_files": group.num_files,
-                }
-                for group in self.groups
-            ],
-        }
+        return {**plan_header(_KIND), **self.common_json(), "predicate": self.predicate}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -129,29 +45,7 @@ class ZOrderPlan:
         """
         check_plan_header(document, _KIND)
         try:
-            return cls(
-                table_id=document["table_id"],
-                version=document["version"],
-                predicate=document["predicate"],
-                columns=tuple(document["columns"]),
-                target_size_bytes=document["target_size_bytes"],
-                min_new_fraction=document["min_new_fraction"],
-                full=document["full"],
-                considered_files=document["considered_files"],
-                groups=tuple(
-                    ClusteringGroup(
-                        partition_values=dict(item["partition_values"]),
-                        files=tuple(
-                            PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in item["files"]
-                        ),
-                        ordered_files=item["ordered_files"],
-                        ordered_bytes=item["ordered_bytes"],
-                        cubes=item["cubes"],
-                        num_files=item["num_files"],
-                    )
-                    for item in document["groups"]
-                ),
-            )
+            return cls(**common_fields(document), predicate=document["predicate"])
         except (KeyError, TypeError, ValueError) as error:
             raise malformed_plan(_KIND, error) from error
 

@@ -25,6 +25,7 @@ NAN_IMAGE: Final = 0x7FF8_0000_0000_0000
 _WIDE_DECIMAL_BYTES = 16
 _SIGN_BIT = 0x80
 
+Path = tuple[str, ...]
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
@@ -55,6 +56,14 @@ class SortValues:
                 [np.zeros(len(p.values), np.bool_) if p.nulls is None else p.nulls for p in parts]
             )
         return cls(values=np.concatenate([part.values for part in parts]), nulls=nulls)
+
+
+def column_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> pa.ChunkedArray | pa.Array:
+    """A column by its path; null where a struct that it lies in is null."""
+    column = rows.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, [column.type.get_field_index(name)])
+    return column
 
 
 def sort_values(column: pa.ChunkedArray | pa.Array, *, width: int = PREFIX_BYTES) -> SortValues:

@@ -24,8 +24,9 @@ class MaintenanceRules:
         vacuum_retention_hours: None: the table's, at least 168.
         vacuum_min_bytes: vacuum is due when at least this much has expired.
         vacuum_max_age_hours: or when the last one is this old and anything has expired.
-        cluster_columns: Z-order by these; empty: never.
-        cluster_min_new_fraction: Z-order is due when at least this share of the bytes is not in order.
+        cluster_enabled: whether rows are put in order at all.
+        cluster_columns: Z-order by these; empty: never. A table with clustering columns goes by those.
+        cluster_min_new_fraction: ordering is due when at least this share of the bytes is not in order.
     """
 
     compaction_enabled: bool = True
@@ -37,6 +38,7 @@ class MaintenanceRules:
     vacuum_retention_hours: float | None = None
     vacuum_min_bytes: int = 64 * _MIB
     vacuum_max_age_hours: float = 168.0
+    cluster_enabled: bool = True
     cluster_columns: tuple[str, ...] = ()
     cluster_min_new_fraction: float = 0.2
 
@@ -102,10 +104,12 @@ def _optimize(health: TableHealth, rules: MaintenanceRules) -> Decision:
         return _off("optimize")
     found, limit = health.compactable_files, max(2, rules.compaction_min_small_files)
     due = found >= limit
-    reason = (
-        f"{found} of {health.num_files} files are small and share a partition with another small file; "
-        f"compaction is due from {limit}"
+    what = (
+        "small and not clustered"
+        if health.clustered_by
+        else "small and share a partition with another small file"
     )
+    reason = f"{found} of {health.num_files} files are {what}; compaction is due from {limit}"
     params = {}
     if rules.compaction_target_size_bytes is not None:
         params["target_size_bytes"] = rules.compaction_target_size_bytes
@@ -113,10 +117,11 @@ def _optimize(health: TableHealth, rules: MaintenanceRules) -> Decision:
 
 
 def _cluster(health: TableHealth, rules: MaintenanceRules) -> Decision:
-    if not rules.cluster_columns:
+    columns = health.clustered_by or rules.cluster_columns
+    if not columns or not rules.cluster_enabled:
         return _off("cluster")
     limit = rules.cluster_min_new_fraction
-    params: dict[str, Any] = {"z_order_by": list(rules.cluster_columns)}
+    params: dict[str, Any] = {} if health.clustered_by else {"z_order_by": list(columns)}
     if rules.compaction_target_size_bytes is not None:
         params["target_size_bytes"] = rules.compaction_target_size_bytes
     share = health.unclustered_bytes / health.total_bytes if health.total_bytes else 0.0
@@ -124,8 +129,9 @@ def _cluster(health: TableHealth, rules: MaintenanceRules) -> Decision:
         verb="cluster",
         due=health.unclustered_bytes > 0 and share >= limit,
         urgency=round(share / limit, 3) if limit else float(health.unclustered_bytes > 0),
-        reason=f"{share:.0%} of the bytes ({size(health.unclustered_bytes)}) are not in Z-order by "
-        f"{', '.join(rules.cluster_columns)}; that is due from {limit:.0%}",
+        reason=f"{share:.0%} of the bytes ({size(health.unclustered_bytes)}) are not "
+        f"{'clustered' if health.clustered_by else 'in Z-order'} by {', '.join(columns)}; "
+        f"that is due from {limit:.0%}",
         params=params,
     )
 

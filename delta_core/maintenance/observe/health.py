@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.log.listing import list_log
+from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -25,13 +27,15 @@ class TableHealth:
 
     Attributes:
         small_files: files below three quarters of the target size.
-        compactable_files: small files that share their partition with another one.
+        compactable_files: small files that share their partition with another one; of a clustered table,
+            small files that are not clustered.
         log_tail_commits: commits after the newest checkpoint, which every open must read.
         commits_in_log: commit files that are there at all.
         tombstones, tombstone_bytes: removed files that the log still names.
         expired_tombstones, expired_tombstone_bytes: those whose retention has passed.
-        unclustered_files, unclustered_bytes: files that are not in Z-order by the columns asked about;
-            0 when none were.
+        unclustered_files, unclustered_bytes: files that are not in Z-order by the columns asked about; of a
+            clustered table, those that nobody clustered; 0 when no columns were asked about.
+        clustered_by: the table's clustering columns.
         last_optimize_ms, last_vacuum_ms: from the newest 200 commits; None when not among them.
     """
 
@@ -61,10 +65,11 @@ class TableHealth:
     last_vacuum_ms: int | None
     unclustered_files: int = 0
     unclustered_bytes: int = 0
+    clustered_by: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The facts as a JSON object."""
-        return asdict(self)
+        return {**asdict(self), "clustered_by": list(self.clustered_by)}
 
 
 def observe(
@@ -79,7 +84,7 @@ def observe(
     Args:
         snapshot: the version to look at.
         target_size_bytes: what counts as full; `delta.targetFileSize` when None.
-        cluster_columns: count the files that are not in Z-order by these.
+        cluster_columns: count the files that are not in Z-order by these; a clustered table goes by its own.
 
     Raises:
         ConfigurationError: the table cannot be put into Z-order by these columns.
@@ -96,7 +101,13 @@ def observe(
     expired = tombstones.filter(
         pc.less(pc.fill_null(tombstones["deletion_timestamp_ms"], 0), now_ms - retention_ms)
     )
-    unordered = _outside_order(snapshot, cluster_columns)
+    clustering = clustering_of(snapshot)
+    if clustering is not None and clustering.columns:
+        unordered = unclustered_files(snapshot, clustering)
+        compactable = int((small & unordered).sum())
+    else:
+        unordered = _outside_order(snapshot, cluster_columns)
+        compactable = int(per_group[per_group > 1].sum())
     segment = snapshot.segment
     listing = list_log(snapshot.store)
     entries = history(snapshot, limit=_HISTORY_LIMIT)
@@ -112,7 +123,7 @@ def observe(
         target_file_size_bytes=target,
         small_files=int(small.sum()),
         small_file_bytes=int(sizes[small].sum()),
-        compactable_files=int(per_group[per_group > 1].sum()),
+        compactable_files=compactable,
         num_partitions=len(np.unique(groups)),
         checkpoint_version=segment.checkpoint_version,
         checkpoint_interval=snapshot.properties.checkpoint_interval,
@@ -127,6 +138,7 @@ def observe(
         last_vacuum_ms=_last(entries, ("VACUUM END",)),
         unclustered_files=int(unordered.sum()),
         unclustered_bytes=int(sizes[unordered].sum()),
+        clustered_by=column_names(clustering, snapshot) if clustering is not None else (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
+from delta_core.dml.clustered_table import plan_of
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.reading import readable
 from delta_core.schema.column_mapping import ColumnMappingMode
@@ -24,13 +25,9 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
-from delta_core.table_features.table_properties import TableProperties
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
 _DICTIONARY_BYTES_PER_VALUE = 8.0
-_NUMBER_OF_COLUMNS_KEY = "delta.dataSkippingNumIndexedCols"
-_STATS_COLUMNS_KEY = "delta.dataSkippingStatsColumns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +65,12 @@ class FileLayout:
         store: the table's store.
         plan: the table's, as new files are laid out.
         source: as the old files are; another one only where the rewriting changes how files are laid out.
-        clustered_by: paths of the columns that the table is clustered by.
         compression: the Parquet codec of new files.
     """
 
     store: LogStore
     plan: WritePlan
     source: WritePlan
-    clustered_by: tuple[tuple[str, ...], ...]
     compression: Compression
 
     @classmethod
@@ -87,7 +82,6 @@ class FileLayout:
             store=task_store(task["table_uri"]),
             plan=plan,
             source=plan if source is None else WritePlan.from_json(source),
-            clustered_by=tuple(tuple(path) for path in task["clustered_by"]),
             compression=task["compression"],
         )
 
@@ -119,18 +113,8 @@ class FileLayout:
         return {name: found[field.name] for name, field in self.fields().items()}
 
     def leaves(self) -> list[StatsLeaf]:
-        """The columns that get statistics, those by which the table is clustered in any case.
-
-        PROTOCOL.md, "Writer Requirements for Clustered Table".
-        """
-        leaves = self.physical.leaves(self.plan.properties)
-        known = {leaf.path for leaf in leaves}
-        if self.clustered_by and not known.issuperset(self.clustered_by):
-            configuration = {k: v for k, v in self.plan.configuration.items() if k != _STATS_COLUMNS_KEY}
-            every = TableProperties.of({**configuration, _NUMBER_OF_COLUMNS_KEY: "-1"})
-            wanted = set(self.clustered_by) - known
-            leaves += [leaf for leaf in self.physical.leaves(every) if leaf.path in wanted]
-        return leaves
+        """The columns that get statistics, those by which the table is clustered in any case."""
+        return self.physical.leaves(self.plan.properties)
 
     def file_schema(self, encoding: Encoding) -> pa.Schema:
         """What a new file's columns are in memory; nullable, since older files may lack a column."""
@@ -193,20 +177,13 @@ def layout_fields(
         InvalidTableError: what the table says of its rows contradicts itself.
         ConfigurationError, InvalidTablePropertyError: no such codec.
     """
-    source = WritePlan.of(snapshot.protocol, snapshot.metadata)
-    plan = source if definition is None else WritePlan.of(snapshot.protocol, definition)
+    source = plan_of(snapshot)
+    plan = source
+    if definition is not None:
+        plan = WritePlan.of(snapshot.protocol, definition, clustered_by=source.clustered_by)
     fields = {
         "table_uri": snapshot.store.uri,
         "plan": plan.to_json(),
-        "clustered_by": [list(path) for path in clustered_by(snapshot, plan)],
         "compression": choose_compression(compression, plan.properties),
     }
     return fields if definition is None else {**fields, "source_plan": source.to_json()}
-
-
-def clustered_by(snapshot: Snapshot, plan: WritePlan) -> Sequence[tuple[str, ...]]:
-    """By which columns the table is clustered, as paths of physical names. Reads no file list."""
-    domain = snapshot.domain(DOMAIN) if "clustering" in plan.features else None
-    if domain is None or domain.removed:
-        return ()
-    return ClusteringColumns.parse(domain.configuration).columns

@@ -11,15 +11,17 @@ from delta_airflow.operators.rendered import as_optional_float, as_optional_int,
 
 
 class DeltaOptimizeOperator(DeltaTableOperator):
-    """Compacts a table's small files, or puts its rows into Z-order. Readers see the same rows throughout.
+    """Compacts a table's small files, or puts its rows in order. Readers see the same rows throughout.
+
+    A table that has clustering columns is clustered by these.
 
     Args:
         predicate: on partition columns; only matching partitions are rewritten (templated).
         target_size_bytes: size of the new files; None is the table's own setting (templated).
         z_order_by: columns whose near values come into the same files; a list, or a template that renders
-            as one. None or an empty list compacts (templated).
-        min_new_fraction: for Z-order: a partition is left alone while a smaller share of its bytes is not
-            in order yet (templated).
+            as one. None or an empty list compacts, or clusters a clustered table (templated).
+        min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is left alone while a
+            smaller share of its bytes is not in order yet (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

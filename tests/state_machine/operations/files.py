@@ -1,12 +1,18 @@
-"""Maintenance: compaction, Z-order, restore, vacuum."""
+"""Maintenance: compaction, Z-order, clustering, restore, vacuum."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from delta_core.errors import ConcurrentModificationError, InvalidTableError
+from delta_core.errors import (
+    ConcurrentModificationError,
+    ConfigurationError,
+    InvalidTableError,
+    UnsupportedTableFeatureError,
+)
 from delta_core.table_features.surface import Surface
 from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.model import State
@@ -40,9 +46,37 @@ def _has_statistics(machine: TableMachine) -> bool:
 def z_order(machine: TableMachine, draw: Draw) -> None:
     """Rows that are near each other come into the same files."""
     names = draw(st.lists(st.sampled_from(_orderable(machine.state)), min_size=1, max_size=2, unique=True))
-    machine.does(
-        lambda: machine.table.optimize.z_order(names, full=True), machine.state, surface=Surface.REWRITE
-    )
+
+    def run() -> None:
+        machine.table.optimize.z_order(names, full=True)
+
+    if machine.state.clustered_by:
+        machine.fails((ConfigurationError, UnsupportedTableFeatureError), run)
+        return
+    machine.does(run, machine.state, surface=Surface.REWRITE)
+
+
+@operation(when=lambda machine: bool(machine.state.clustered_by))
+def cluster(machine: TableMachine, draw: Draw) -> None:
+    """Rows come into the order of the table's own columns."""
+    full = draw(st.booleans())
+    machine.does(lambda: machine.table.optimize.cluster(full=full), machine.state, surface=Surface.REWRITE)
+
+
+@operation(when=lambda machine: not machine.state.partition_by)
+def cluster_by(machine: TableMachine, draw: Draw) -> None:
+    """The table is clustered by other columns, unless a file has no statistics of them."""
+    state = machine.state
+    names = draw(st.lists(st.sampled_from(_orderable(state)), max_size=2, unique=True))
+    try:
+        machine.does(
+            lambda: machine.table.alter.cluster_by(names),
+            replace(state, clustered_by=tuple(names)),
+            surface=Surface.COMMIT,
+        )
+    except ConfigurationError:
+        assert names, "nothing to have statistics of"
+        machine.settle(state)
 
 
 def _restore(machine: TableMachine, version: int, **arguments: int) -> None:

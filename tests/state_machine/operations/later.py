@@ -13,6 +13,7 @@ from delta_core.errors import (
     ConstraintViolationError,
     DeltaError,
     InvalidTableError,
+    SchemaEvolutionError,
     UnsupportedTableFeatureError,
 )
 from delta_core.maintenance.table_optimizer import TableOptimizer
@@ -85,10 +86,11 @@ def rename_column(machine: TableMachine, draw: Draw) -> None:
     new = replace(old, name=f"r {machine.names}")
     rows = {key: _renamed(row, old.name, new.name) for key, row in state.rows.items()}
     columns = tuple(new if one == old else one for one in state.columns)
+    clustered_by = tuple(new.name if name == old.name else name for name in state.clustered_by)
     alter: Any = machine.table.alter
     machine.does(
         lambda: alter.rename_column(old.name, new.name),
-        replace(state, columns=columns, rows=rows),
+        replace(state, columns=columns, rows=rows, clustered_by=clustered_by),
         surface=Surface.COMMIT,
     )
 
@@ -107,6 +109,11 @@ def drop_column(machine: TableMachine, draw: Draw) -> None:
     }
     columns = tuple(one for one in state.columns if one != gone)
     alter: Any = machine.table.alter
+    if gone.name in state.clustered_by:
+        machine.fails(
+            (SchemaEvolutionError, UnsupportedTableFeatureError), lambda: alter.drop_columns(gone.name)
+        )
+        return
     machine.does(
         lambda: alter.drop_columns(gone.name),
         replace(state, columns=columns, rows=rows),

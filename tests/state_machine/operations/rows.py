@@ -166,10 +166,11 @@ def _may_be_replaced(machine: TableMachine) -> bool:
 def overwrite_schema(machine: TableMachine, draw: Draw) -> None:
     """Other rows with other columns, and perhaps other partitions."""
     state = machine.state
-    kept = [one for one in state.columns if one.name in ("id", "n", "t", "local", *state.partition_by)]
+    names = {"id", "n", "t", "local", *state.partition_by, *state.clustered_by}
+    kept = [one for one in state.columns if one.name in names]
     machine.names += 1
     kept.append(Column(name=f"o{machine.names}", kind=draw(st.sampled_from(PLAIN_KINDS))))
-    partition_by = draw(st.sampled_from([(), state.partition_by, ("n",)]))
+    partition_by = () if state.clustered_by else draw(st.sampled_from([(), state.partition_by, ("n",)]))
     changed = replace(state, columns=tuple(kept), partition_by=partition_by)
     columns, rows = machine.new_rows(draw, columns=kept)
     machine.does(

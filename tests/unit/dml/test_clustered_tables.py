@@ -10,7 +10,6 @@ import pytest
 from deltalake import DeltaTable as OtherReader
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.dml.clustered_table import clustering_of
 from delta_core.dml.definition.clustering import cluster_by
 from delta_core.errors import (
     ConcurrentModificationError,
@@ -19,6 +18,7 @@ from delta_core.errors import (
     SchemaEvolutionError,
     UnsupportedTableFeatureError,
 )
+from delta_core.snapshot.clustering import clustering_of
 
 SCHEMA = pa.schema(
     [("a", pa.int64()), ("b", pa.string()), ("c", pa.binary()), ("s", pa.struct([("x", pa.int32())]))]
@@ -69,6 +69,27 @@ def test_clustering_columns_have_statistics_beyond_those_that_are_indexed(tmp_pa
     for stats in stats_of(DeltaTable(tmp_path)):
         assert set(stats["nullCount"]) == {"a", "s"}
         assert "x" in stats["minValues"]["s"]
+
+
+def test_mapped_clustering_columns_have_statistics_whoever_writes(tmp_path: Path) -> None:
+    table = DeltaTable.create(
+        tmp_path,
+        SCHEMA,
+        cluster_by=["a", ["s", "x"]],
+        configuration={
+            "delta.columnMapping.mode": "name",
+            "delta.dataSkippingNumIndexedCols": "0",
+            "delta.enableChangeDataFeed": "true",
+        },
+    )
+    write_deltalake(table, rows(1, 2, 3), mode="append")
+    table.update({"b": "'n'"}, predicate="a = 1")
+    write_deltalake(table, rows(7), mode="overwrite", predicate="a = 2 or a = 7")
+    for step in (table.optimize.compact, lambda: table.optimize.cluster(full=True)):
+        for stats in stats_of(DeltaTable(tmp_path)):
+            assert len(stats["minValues"]) == len(stats["nullCount"]) == 2
+        step()
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["a"].to_pylist()) == [1, 3, 7]
 
 
 def test_mapped_columns_are_named_physically(tmp_path: Path) -> None:

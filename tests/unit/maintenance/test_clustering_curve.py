@@ -15,15 +15,16 @@ from delta_core.maintenance.clustering.curve import (
     fit_curve,
     sorted_rows,
 )
+from delta_core.maintenance.clustering.hilbert import hilbert_axes
 from delta_core.maintenance.clustering.in_memory import cut_points
 from delta_core.maintenance.clustering.sample import Sampler
-from delta_core.maintenance.clustering.values import sort_values
+from delta_core.maintenance.clustering.values import column_at, sort_values
 from tests.support.z_order import KINDS, interleave, random_column, range_id, sortable, z_values
 
 
 def curve_of(table: pa.Table) -> Curve:
     return fit_curve(
-        table.schema.names,
+        [(name,) for name in table.schema.names],
         [sort_values(column) for column in table.columns],
         floating=[pa.types.is_floating(field.type) for field in table.schema],
     )
@@ -153,3 +154,35 @@ def test_samples_of_parts_are_merged_from_json() -> None:
     for text, null, number in zip(texts.values, texts.nulls, numbers.values, strict=True):
         assert null == (number % 3 == 0)
         assert null or text.endswith(f"-{number}".encode())
+
+
+@pytest.mark.parametrize(("columns", "bits"), [(1, 6), (2, 1), (2, 5), (3, 3), (4, 3), (10, 1)])
+def test_hilberts_curve_visits_every_cell_once_and_never_jumps(columns: int, bits: int) -> None:
+    grid = np.indices((1 << bits,) * columns).reshape(columns, -1).astype(np.uint64)
+    axes = hilbert_axes(list(grid), bits)
+    keys = [interleave([int(axis[row]) for axis in axes], bits) for row in range(grid.shape[1])]
+    assert sorted(keys) == list(range(grid.shape[1]))
+    along = grid[:, np.argsort(keys)].astype(np.int64)
+    assert set(np.abs(np.diff(along, axis=1)).sum(axis=0).tolist()) == {1}
+
+
+def test_a_curve_of_hilberts_survives_json_and_reads_nested_columns(rng: random.Random) -> None:
+    pairs = [{"x": rng.randint(0, 99), "y": rng.random()} if rng.random() < 0.9 else None for _ in range(500)]
+    table = pa.table({"s": pa.array(pairs), "z": [rng.choice("abcdef") for _ in range(500)]})
+    paths = [("s", "x"), ("s", "y"), ("z",)]
+    curve = fit_curve(
+        paths,
+        [sort_values(column_at(table, path)) for path in paths],
+        floating=[False, True, False],
+        shape="hilbert",
+    )
+    again = Curve.from_json(json.loads(json.dumps(curve.to_json())))
+    assert again.keys(table).tolist() == curve.keys(table).tolist()
+    flat = table.flatten()
+    ids = [
+        [range_id(value, column.type, ranges) for value in column.to_pylist()]
+        for column, ranges in zip(flat.columns, curve.to_json()["columns"], strict=True)
+    ]
+    axes = hilbert_axes([np.array(column, np.uint64) for column in ids], curve.bits)
+    expected = [interleave([int(axis[row]) for axis in axes], curve.bits) for row in range(500)]
+    assert curve.keys(table).tolist() == expected

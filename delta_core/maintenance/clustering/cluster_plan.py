@@ -1,0 +1,202 @@
+"""Which files of a table to cluster by its own columns (PROTOCOL.md, "Clustered Table").
+
+Pure: touches no data file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from delta_core.errors import ConfigurationError
+from delta_core.maintenance.clustering.columns import has_order, is_unclustered, liquid_cube_of
+from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPlan, common_fields
+from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.schema.column_paths import type_at
+from delta_core.snapshot.clustering import clustering_of
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.clustering_domain import ClusteringColumns
+
+FULL_CUBE_FILES: Final = 100
+"""A cube of so many files of the target size is not put together with new ones as in delta-spark."""
+
+_LARGEST_CUBE = 1.5
+_KIND = "clustering"
+_COLUMNS = ["path", "size_bytes", "modification_time_ms", "tags", "clustering_provider"]
+_PLAIN_NAME = re.compile(r"(?!\d+$)[a-zA-Z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringPlan(OrderingPlan):
+    """What clustering a table by its own columns would do: each group becomes a cube."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {**plan_header(_KIND), **self.common_json()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The plan that `to_json` wrote.
+
+        Raises:
+            MaintenanceError: it is not such a plan, or of a newer format.
+        """
+        check_plan_header(document, _KIND)
+        try:
+            return cls(**common_fields(document))
+        except (KeyError, TypeError, ValueError) as error:
+            raise malformed_plan(_KIND, error) from error
+
+
+def require_clustering(snapshot: Snapshot) -> ClusteringColumns:
+    """By which columns a table is clustered.
+
+    Raises:
+        ConfigurationError: by none, or by one whose type has no order.
+        InvalidTableError: the domain cannot be read, or names a column that the schema does not have.
+    """
+    found = clustering_of(snapshot)
+    if found is None or not found.columns:
+        raise ConfigurationError(
+            "The table has no clustering columns",
+            cause="It was created without, or they were taken away",
+            fix="Choose them with alter.cluster_by, or put the table into Z-order",
+        )
+    for path in found.logical(snapshot.schema):
+        kind = type_at(snapshot.schema, path)
+        if not has_order(kind):
+            raise ConfigurationError(
+                f"The table cannot be clustered by {column_name(path)}",
+                cause=f"Its type {kind} has no order",
+                fix="Choose other columns with alter.cluster_by",
+            )
+    return found
+
+
+def column_name(path: Sequence[str]) -> str:
+    """A column as Spark writes it: parts that are no plain names stand in backticks."""
+    return ".".join(part if _PLAIN_NAME.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path)
+
+
+def column_names(clustering: ClusteringColumns, snapshot: Snapshot) -> tuple[str, ...]:
+    """The clustering columns by their logical names, as tags and commits name them."""
+    return tuple(column_name(path) for path in clustering.logical(snapshot.schema))
+
+
+def plan_clustering(
+    snapshot: Snapshot,
+    *,
+    target_size_bytes: int | None = None,
+    min_new_fraction: float = 0.0,
+    full: bool = False,
+) -> ClusteringPlan:
+    """Choose the files of a clustered table that are to be clustered, incrementally.
+
+    Those are files that nobody clustered, and cubes (what one run clustered together) that are not full yet.
+    Files that another implementation clustered, or by other columns, stay as they are unless `full`
+    (PROTOCOL.md, "Writer Requirements for Clustered Table"). The result is cut into cubes of at most half as
+    much again as a full one. Planning again when nothing new came gives an empty plan.
+
+    Args:
+        snapshot: the version to plan for.
+        target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None. A cube is
+            full with FULL_CUBE_FILES times that.
+        min_new_fraction: from 0 to 1; nothing is done while a smaller share of the table's bytes is not
+            clustered.
+        full: cluster again what others clustered, or what was clustered by other columns.
+
+    Raises:
+        ConfigurationError: what `require_clustering` refuses, or a number that makes no sense.
+        InvalidTableError: what the table says of its clustering contradicts itself.
+        UnsupportedTableFeatureError: the table cannot be read.
+    """
+    snapshot.require_readable(operation="plan a clustering", through_scan=True)
+    clustering = require_clustering(snapshot)
+    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
+    if target <= 0 or not 0 <= min_new_fraction <= 1:
+        raise ConfigurationError(
+            f"Clustering to files of {target} bytes from a share of {min_new_fraction} is not possible",
+            fix="give a positive target size, and a share of new bytes between 0 and 1",
+        )
+    names = column_names(clustering, snapshot)
+    rows = snapshot.files.to_table(_COLUMNS).to_pylist()
+    for row in rows:
+        row["cube"] = liquid_cube_of(row["clustering_provider"], dict(row["tags"] or ()), names)
+    chosen = _candidates(rows, full_cube=FULL_CUBE_FILES * target, full=full)
+    new_bytes = sum(row["size_bytes"] for row in chosen if row["cube"] is None)
+    total_bytes = sum(row["size_bytes"] for row in rows)
+    if not full and new_bytes < min_new_fraction * total_bytes:
+        chosen = []
+    return ClusteringPlan(
+        table_id=snapshot.metadata.id,
+        version=snapshot.version,
+        columns=names,
+        target_size_bytes=target,
+        min_new_fraction=min_new_fraction,
+        full=full,
+        considered_files=len(rows),
+        groups=tuple(_groups(chosen, target)),
+    )
+
+
+def unclustered_files(snapshot: Snapshot, clustering: ClusteringColumns) -> npt.NDArray[np.bool_]:
+    """For each live file whether `plan_clustering` would take it because it is in no cube."""
+    names = column_names(clustering, snapshot)
+    rows = snapshot.files.to_table(["tags", "clustering_provider"]).to_pylist()
+    found = []
+    for row in rows:
+        tags = dict(row["tags"] or ())
+        cube = liquid_cube_of(row["clustering_provider"], tags, names)
+        found.append(cube is None and is_unclustered(row["clustering_provider"], tags))
+    return np.array(found, dtype=np.bool_)
+
+
+def _candidates(rows: list[dict[str, Any]], *, full_cube: int, full: bool) -> list[dict[str, Any]]:
+    """Files to cluster: what no cube holds, then cubes that are not full, one after the other."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        if row["cube"] is not None:
+            sizes[row["cube"]] = sizes.get(row["cube"], 0) + row["size_bytes"]
+    found = []
+    for row in rows:
+        if row["cube"] is None:
+            wanted = full or is_unclustered(row["clustering_provider"], dict(row["tags"] or ()))
+        else:
+            wanted = sizes[row["cube"]] < full_cube
+        if wanted:
+            found.append(row)
+    found.sort(key=lambda row: (row["cube"] or "", row["modification_time_ms"], row["path"]))
+    one_cube = found and found[0]["cube"] is not None and found[0]["cube"] == found[-1]["cube"]
+    return [] if one_cube else found
+
+
+def _groups(rows: Sequence[dict[str, Any]], target: int) -> Iterator[ClusteringGroup]:
+    largest = int(_LARGEST_CUBE * FULL_CUBE_FILES * target)
+    members: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        if members and size + row["size_bytes"] > largest:
+            yield _group(members, target)
+            members, size = [], 0
+        members.append(row)
+        size += row["size_bytes"]
+    if members:
+        yield _group(members, target)
+
+
+def _group(rows: Sequence[dict[str, Any]], target: int) -> ClusteringGroup:
+    ordered = [row for row in rows if row["cube"] is not None]
+    return ClusteringGroup(
+        partition_values={},
+        files=tuple(PlannedFile(path=row["path"], size_bytes=row["size_bytes"]) for row in rows),
+        ordered_files=len(ordered),
+        ordered_bytes=sum(row["size_bytes"] for row in ordered),
+        cubes=len({row["cube"] for row in ordered}),
+        num_files=max(1, -(-sum(row["size_bytes"] for row in rows) // target)),
+    )

@@ -1,0 +1,211 @@
+"""Putting rows in the order of a curve: rewrite the plan's files, then one commit that changes no data."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from delta_core.actions import AddFile
+from delta_core.clock import Clock
+from delta_core.data.compression import Compression
+from delta_core.errors import ConfigurationError
+from delta_core.execution.executor import Executor
+from delta_core.execution.reporter import ProgressReporter
+from delta_core.maintenance.clustering.columns import cube_tags
+from delta_core.maintenance.clustering.curve import Shape
+from delta_core.maintenance.clustering.execute import GroupResult, GroupRunner
+from delta_core.maintenance.clustering.groups import OrderingPlan
+from delta_core.maintenance.clustering.values import Path
+from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
+from delta_core.maintenance.rewriting.layout import layout_fields
+from delta_core.maintenance.rewriting.planned_files import (
+    LiveSources,
+    delete_unused,
+    require_same_table,
+    still_live,
+)
+from delta_core.maintenance.rewriting.writing import added_file
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.surface import Surface
+from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.file_actions import remove_actions
+from delta_core.transaction.observer import TransactionObserver
+from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """In which order rows come, and how the log says so.
+
+    Attributes:
+        paths: of the columns, by the names that they have in files.
+        shape: of the curve; tags name it.
+        provider: `clusteringProvider` of the new files.
+        parameters: of the commit.
+        stats_name: under which of delta-spark's names the metrics tell of cubes.
+    """
+
+    paths: Sequence[Path]
+    shape: Shape
+    provider: str | None
+    parameters: Mapping[str, Any]
+    stats_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderingResult:
+    """What putting rows in order did.
+
+    Attributes:
+        committed: the commit; None when there was nothing to do.
+        metrics: as delta-spark's OPTIMIZE returns them (numFilesAdded, zOrderStats or clusteringStats, ...).
+        rows: rows that were rewritten.
+        groups: each group with its new files and the curve that they follow.
+    """
+
+    committed: Committed | None
+    metrics: Mapping[str, Any] = field(hash=False)
+    rows: int = 0
+    groups: tuple[GroupResult, ...] = field(default=(), hash=False)
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None when there was nothing to do."""
+        return None if self.committed is None or self.committed.already_applied else self.committed.version
+
+
+def newest_for(
+    snapshot: Snapshot, plan: OrderingPlan, *, doing: str, memory_limit_bytes: int | None
+) -> Snapshot:
+    """The newest version, once it is known that the plan is for this table and that we may rewrite it.
+
+    Raises:
+        ConfigurationError: no row fits into the memory.
+        MaintenanceError: the plan is for another table.
+        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+    """
+    if memory_limit_bytes is not None and memory_limit_bytes < 1:
+        raise ConfigurationError(
+            f"{memory_limit_bytes} bytes of memory cannot hold a row", fix="give a positive memory limit"
+        )
+    latest = snapshot.refresh()
+    require_same_table(latest, plan.table_id)
+    latest.require_readable(operation=doing, through_scan=True)
+    latest.require_writable(surface=Surface.REWRITE, operation=doing)
+    return latest
+
+
+def put_in_order(
+    latest: Snapshot,
+    plan: OrderingPlan,
+    order: Order,
+    *,
+    memory_limit_bytes: int | None,
+    executor: Executor | None,
+    properties: CommitProperties,
+    progress: ProgressReporter,
+    compression: Compression | None,
+    observer: TransactionObserver,
+    clock: Clock,
+) -> OrderingResult:
+    """Rewrite the plan's files and commit; `latest` is what `newest_for` returned.
+
+    Raises:
+        ConcurrentDeleteDeleteError: a planned file is no longer live.
+        ConcurrentModificationError: another commit conflicts.
+        MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+    """
+    if plan.is_empty:
+        return OrderingResult(committed=None, metrics=_figures(plan, [], order))
+    planned = {file.path: file.size_bytes for group in plan.groups for file in group.files}
+    removed = still_live(latest, planned, planned_version=plan.version)
+    sources = LiveSources.of(removed, root_uri=latest.store.uri)
+    runner = GroupRunner(
+        store=latest.store,
+        layout=layout_fields(latest, compression=compression),
+        sources=sources,
+        columns=order.paths,
+        shape=order.shape,
+        seed=plan.version,
+        executor=executor,
+        memory_limit_bytes=memory_limit_bytes,
+        progress=progress,
+    )
+    results = runner.run(plan.groups)
+    delete_unused(latest.store, [file for result in results for file in result.files if not file["rows"]])
+    adds = [add for result in results for add in _added(result, plan.columns, sources, order)]
+    rows = sum(int(file["rows"]) for result in results for file in result.files)
+    progress.emit("data.written", files=len(adds))
+    progress.emit("stats.collected", files=len(adds), rows=rows)
+    transaction = Transaction.begin(
+        latest,
+        operation="OPTIMIZE",
+        surface=Surface.REWRITE,
+        operation_parameters=order.parameters,
+        properties=properties,
+        observer=observer,
+        clock=clock,
+    )
+    transaction.preserve_rows(True)
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
+    transaction.set_metrics(
+        operation_metrics(list(planned.values()), adds, deletion_vectors=sources.num_deletion_vectors)
+    )
+    outcome = commit_with_events(transaction, progress)
+    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
+    return OrderingResult(
+        committed=raise_for_result(outcome),
+        metrics=_figures(plan, adds, order),
+        rows=rows,
+        groups=tuple(results),
+    )
+
+
+def _added(result: GroupResult, columns: Sequence[str], sources: LiveSources, order: Order) -> list[AddFile]:
+    kept = sources.common(result.group.files).tags
+    tags = {**kept, **cube_tags(columns, str(uuid.uuid4()), curve=order.shape)}
+    return [
+        added_file(file, result.group.partition_values, tags=tags, clustering_provider=order.provider)
+        for file in result.files
+        if file["rows"]
+    ]
+
+
+def _figures(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[str, Any]:
+    removed = [file.size_bytes for group in plan.groups for file in group.files]
+    figures = file_figures(
+        removed,
+        adds,
+        considered_files=plan.considered_files,
+        partitions=plan.predicted()["partitions"],
+        bins=len(plan.groups),
+        preserves_order=False,
+    )
+    return {**figures, order.stats_name: _cube_figures(plan, removed, order)}
+
+
+def _cube_figures(plan: OrderingPlan, removed: Sequence[int], order: Order) -> dict[str, Any]:
+    files = sum(group.ordered_files for group in plan.groups)
+    size = sum(group.ordered_bytes for group in plan.groups)
+    cubes = sum(group.cubes for group in plan.groups)
+    if order.shape == "zorder":
+        return {
+            "strategyName": "all",
+            "inputCubeFiles": {"num": files, "size": size},
+            "inputOtherFiles": {"num": len(removed) - files, "size": sum(removed) - size},
+            "inputNumCubes": cubes,
+            "mergedFiles": {"num": len(removed), "size": sum(removed)},
+            "numOutputCubes": len(plan.groups),
+        }
+    return {
+        "inputZCubeFiles": {"numFiles": files, "size": size},
+        "inputOtherFiles": {"numFiles": len(removed) - files, "size": sum(removed) - size},
+        "inputNumZCubes": cubes,
+        "mergedFiles": {"numFiles": len(removed), "size": sum(removed)},
+        "numOutputZCubes": len(plan.groups),
+    }
