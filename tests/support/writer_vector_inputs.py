@@ -165,6 +165,26 @@ INPUTS: dict[str, list[Json]] = {
     ],
     "iceberg-v1": [_create(delta__enableIcebergCompatV1="true", delta__columnMapping__mode="name"), *_ALL],
     "iceberg-v2": [_create(delta__enableIcebergCompatV2="true", delta__columnMapping__mode="name"), *_ALL],
+    "clustering": [
+        {
+            **_create(
+                field("s", {"type": "struct", "fields": [field("x", "integer")]}),
+                delta__columnMapping__mode="name",
+                delta__dataSkippingNumIndexedCols="0",
+            ),
+            "clusterBy": [["n"], ["s", "x"]],
+        },
+        {"do": "append", "rows": _rows(1, 4, s={"x": 3})},
+        {"do": "append", "rows": _rows(5, 4, s={"x": 4})},
+        {"do": "cluster"},
+        {"do": "delete", "where": "id IN (2, 5)"},
+        {"do": "append", "rows": _rows(9, 2, s=None)},
+        {"do": "cluster"},
+        {"do": "clusterBy", "columns": [["n"]]},
+        {"do": "renameColumn", "column": "n", "name": "number"},
+        {"do": "clusterBy", "columns": []},
+        {"do": "restore", "version": 3},
+    ],
     "overwrite-partitions": [
         _create(by=["p"]),
         _APPEND,

@@ -85,7 +85,11 @@ def _run(path: Path, operation: Json) -> None:
     if operation["do"] == "create":
         schema = schema_from_json(json.dumps(arguments["schema"]))
         DeltaTable.create(
-            path, schema, partition_by=arguments["partitionBy"], configuration=arguments["properties"]
+            path,
+            schema,
+            partition_by=arguments["partitionBy"],
+            configuration=arguments["properties"],
+            cluster_by=arguments.get("clusterBy"),
         )
         return
     verb = _VERBS[operation["do"]]
@@ -127,6 +131,8 @@ _VERBS: Mapping[str, Callable[..., Any]] = {
     "delete": lambda table, where: table.delete(where),
     "update": _update,
     "compact": lambda table: table.optimize.compact(),
+    "cluster": lambda table: table.optimize.cluster(),
+    "clusterBy": lambda table, columns: table.alter.cluster_by(columns),
     "purge": lambda table: table.optimize.purge(),
     "restore": lambda table, version: table.restore(version),
     "vacuum": lambda table: table.vacuum(dry_run=False),
