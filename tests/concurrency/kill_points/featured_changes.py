@@ -9,6 +9,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.feature_drop import drop_feature
 from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.types import LONG
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from delta_core.table_features.identity import identity_columns
@@ -134,6 +135,37 @@ _DEFINITIONS = (
 )
 
 
+def _cluster(run: Run) -> object:
+    return DeltaTable(run.uri).optimize.cluster(executor=_ALONE, commit_properties=PROPERTIES)
+
+
+def _providers(snapshot: Snapshot) -> set[str | None]:
+    return set(snapshot.files.to_table(["clustering_provider"])["clustering_provider"].to_pylist())
+
+
+def _clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    found = clustering_of(snapshot)
+    return () if found is None else found.columns
+
+
+_CLUSTERING = (
+    _alter(
+        "cluster",
+        FeaturedStart.CLUSTERED,
+        _cluster,
+        commits=("OPTIMIZE",),
+        shows=lambda snapshot: _providers(snapshot) == {"liquid"},
+    ),
+    _alter(
+        "cluster by another column",
+        FeaturedStart.CLUSTERED,
+        lambda run: DeltaTable(run.uri).alter.cluster_by(["p"], commit_properties=PROPERTIES),
+        commits=("CLUSTER BY",),
+        shows=lambda snapshot: _clustered_by(snapshot) == (("p",),),
+    ),
+)
+
+
 def _restore(name: str, start: FeaturedStart, **options: object) -> Featured:
     return Featured(
         name=name,
@@ -174,7 +206,7 @@ _ROWS_OF_FEATURED = (
 )
 
 CHANGED: dict[str, Featured] = {
-    operation.name: operation for operation in (*_DROPS, *_DEFINITIONS, *_ROWS_OF_FEATURED)
+    operation.name: operation for operation in (*_DROPS, *_DEFINITIONS, *_CLUSTERING, *_ROWS_OF_FEATURED)
 }
 
 EVERY_FEATURED: dict[str, Featured] = {**FEATURED, **CHANGED}

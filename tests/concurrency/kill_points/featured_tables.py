@@ -64,6 +64,7 @@ class FeaturedStart(StrEnum):
     NUMBERED = "a table with an identity column that rows bring along"
     ICEBERG = "a table for Iceberg"
     ICEBERG_LATER = "a table whose files fit Iceberg"
+    CLUSTERED = "a table with clustering columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +172,14 @@ def _numbered(folder: Path) -> None:
     write_deltalake(table, table_of(*ALL_ROWS), mode="append")
 
 
+def _clustered(folder: Path) -> None:
+    table = DeltaTable.create(
+        table_root(folder), table_of().schema, cluster_by=["id", "v"], configuration=TRACKED
+    )
+    for first in (0, 10, 20):
+        write_deltalake(table, table_of(*ALL_ROWS[first : first + 10]), mode="append")
+
+
 _MAKERS: dict[FeaturedStart, Callable[[Path], object]] = {
     FeaturedStart.VECTORS: lambda folder: _filled(table_root(folder), BY_VECTORS),
     FeaturedStart.REWRITTEN: lambda folder: _filled(table_root(folder), REWRITTEN),
@@ -187,4 +196,5 @@ _MAKERS: dict[FeaturedStart, Callable[[Path], object]] = {
     FeaturedStart.NUMBERED: _numbered,
     FeaturedStart.ICEBERG: lambda folder: _filled(table_root(folder), {**TIMES, ICEBERG: "true"}),
     FeaturedStart.ICEBERG_LATER: lambda folder: _filled(table_root(folder), {**MAPPED, MATERIALISED: "true"}),
+    FeaturedStart.CLUSTERED: _clustered,
 }

@@ -34,7 +34,6 @@ ELSEWHERE = {
 """Operations of the matrix that are not killed, with the reason."""
 
 NAMES_ELSEWHERE = {
-    "CLUSTER BY": "one commit, as SET TBLPROPERTIES is; tables here have partitions, which exclude it",
     "DROP COLUMNS": "one commit of one action, as ADD COLUMNS is",
     "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
