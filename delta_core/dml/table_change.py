@@ -17,6 +17,7 @@ from delta_core.dml.known_properties import refuse_unknown_properties
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
+from delta_core.schema.column_paths import shown
 from delta_core.schema.column_types import merge_columns
 from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.enforcement import schema_problems
@@ -61,7 +62,7 @@ class TableDefinition:
         name, description: of a new table; ignored for an existing one.
         merge_schema: add the data's new columns to the table.
         overwrite_schema: replace the table's schema (and partitioning) by the data's.
-        cluster_by: clustering columns of a new table, a name or path each; None does not cluster it.
+        cluster_by: clustering columns, a name or path each; None takes the existing table's, or none.
     """
 
     partition_by: Sequence[str] | None = None
@@ -142,7 +143,7 @@ def plan_table_change(
         may_merge: whether the caller has a `schema_mode` at all; else no error advises it.
 
     Raises:
-        SchemaMismatchError: the data does not fit, or `partition_by` is not the table's.
+        SchemaMismatchError: the data does not fit, or `partition_by` or `cluster_by` is not the table's.
         SchemaEvolutionError: a merge would need a type change that loses values.
         SchemaError: the resulting schema is not valid.
         ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
@@ -156,6 +157,7 @@ def plan_table_change(
     if snapshot is None:
         return _creation(data_schema, definition, now_ms)
     _check_configuration(snapshot, definition)
+    _check_clustering(snapshot, definition)
     if definition.overwrite_schema:
         return _replacement(snapshot, data_schema, definition)
     _check_partitioning(snapshot, definition)
@@ -373,6 +375,21 @@ def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None
         f"not by {_listed(definition.partition_by)}.",
         cause="A write keeps the partitioning of the table that it writes to.",
         fix="Leave partition_by out, or overwrite the whole table with schema_mode='overwrite'.",
+    )
+
+
+def _check_clustering(snapshot: Snapshot, definition: TableDefinition) -> None:
+    if definition.cluster_by is None:
+        return
+    current = clustering_of(snapshot)
+    before = () if current is None else current.columns
+    if ClusteringColumns.choose(snapshot.schema, definition.cluster_by).columns == before:
+        return
+    raise SchemaMismatchError(
+        f"The table is clustered by {_listed([] if current is None else current.names(snapshot.schema))}, "
+        f"not by {_listed([one if isinstance(one, str) else shown(one) for one in definition.cluster_by])}.",
+        cause="A write keeps the clustering columns of the table that it writes to.",
+        fix="Leave cluster_by out, or change the columns with DeltaTable.alter.cluster_by.",
     )
 
 

@@ -82,6 +82,7 @@ def write_deltalake(
     *,
     mode: WriteMode = "error",
     partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str | Sequence[str]] | str | None = None,
     schema_mode: SchemaMode | None = None,
     predicate: str | None = None,
     partition_overwrite_mode: PartitionOverwriteMode = "static",
@@ -108,6 +109,8 @@ def write_deltalake(
             object with the Arrow C interface.
         mode: what to do when the table exists: `error`, `append`, `overwrite` its rows, or `ignore`.
         partition_by: partition columns of a new table; checked against an existing one.
+        cluster_by: up to four clustering columns of a new table, a name or path each; checked against an
+            existing one.
         schema_mode: `merge` adds the data's new columns; `overwrite`, with mode `overwrite` and no
             predicate, replaces the schema.
         predicate: with mode `overwrite`, replace only the rows that match (replaceWhere); every written
@@ -160,6 +163,7 @@ def write_deltalake(
     rows = as_rows(data)
     definition = TableDefinition(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        cluster_by=[cluster_by] if isinstance(cluster_by, str) else cluster_by,
         configuration=configuration,
         name=name,
         description=description,

@@ -144,6 +144,10 @@ class ClusteringColumns:
         """
         return tuple(self._logical(schema, path) for path in self.columns)
 
+    def names(self, schema: StructType) -> list[str]:
+        """The columns for messages, as `logical` has them."""
+        return [_shown(path) for path in self.logical(schema)]
+
     def uses(self, physical_path: Sequence[str]) -> bool:
         """Whether the table is clustered by the column or by one within it, so that it cannot be dropped."""
         prefix = tuple(physical_path)

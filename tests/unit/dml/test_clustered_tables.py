@@ -16,6 +16,7 @@ from delta_core.errors import (
     ConfigurationError,
     SchemaError,
     SchemaEvolutionError,
+    SchemaMismatchError,
     UnsupportedTableFeatureError,
 )
 from delta_core.snapshot.clustering import clustering_of
@@ -69,6 +70,22 @@ def test_clustering_columns_have_statistics_beyond_those_that_are_indexed(tmp_pa
     for stats in stats_of(DeltaTable(tmp_path)):
         assert set(stats["nullCount"]) == {"a", "s"}
         assert "x" in stats["minValues"]["s"]
+
+
+def test_a_write_creates_a_clustered_table_and_keeps_its_columns(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, rows(1), cluster_by=["a", ("s", "x")])
+    assert columns_of(DeltaTable(tmp_path)) == [["a"], ["s", "x"]]
+    write_deltalake(tmp_path, rows(2), mode="append", cluster_by=["A", ["s", "x"]])
+    before = DeltaTable(tmp_path).version()
+    for options in ({"mode": "append"}, {"mode": "overwrite", "schema_mode": "overwrite"}):
+        with pytest.raises(SchemaMismatchError, match=r"clustered by \(a, s\.x\), not by \(b\)"):
+            write_deltalake(tmp_path, rows(3), cluster_by="b", **options)
+    with pytest.raises(SchemaError, match="partitioned table is not clustered"):
+        write_deltalake(tmp_path / "other", rows(1), cluster_by="a", partition_by="b")
+    assert DeltaTable(tmp_path).version() == before
+    write_deltalake(tmp_path / "plain", rows(1))
+    with pytest.raises(SchemaMismatchError, match="clustered by nothing"):
+        write_deltalake(tmp_path / "plain", rows(1), mode="append", cluster_by="a")
 
 
 def test_mapped_clustering_columns_have_statistics_whoever_writes(tmp_path: Path) -> None:
