@@ -91,6 +91,24 @@ def test_rows_come_into_the_order_of_the_columns(tmp_path: Path, memory: int | N
     assert skipped(table, "y < 0.05") >= 0.5
 
 
+def test_fewer_files_are_read_than_in_z_order(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(5)
+    points = pa.table({name: numbers.integers(0, 1_000_000, 50_000) for name in ("x", "y")})
+    read = []
+    for name, columns in (("curve", ["x", "y"]), ("z", None)):
+        write_deltalake(tmp_path / name, points, cluster_by=columns)
+        table = DeltaTable(tmp_path / name)
+        target = table.snapshot.files.total_bytes // 50
+        if columns:
+            table.optimize.cluster(target_size_bytes=target)
+        else:
+            table.optimize.z_order(["x", "y"], target_size_bytes=target)
+        corners = np.random.default_rng(7).integers(0, 900_000, (40, 2)).tolist()
+        boxes = [f"x BETWEEN {a} AND {a + 50_000} AND y BETWEEN {b} AND {b + 50_000}" for a, b in corners]
+        read.append(sum(1 - skipped(table, box) for box in boxes))
+    assert read[0] <= 0.8 * read[1]
+
+
 def test_the_log_says_what_liquid_clustering_says(tmp_path: Path) -> None:
     table = make(tmp_path, ["x", ["s", "deep", "n"]])
     table.optimize.cluster()
