@@ -2,9 +2,10 @@
 
 The tables are worked on independently: one that fails fails the run, the others go on to their end. Only
 what the plan finds due is done. Rewriting puts small files together or, where the policy names columns to
-cluster by, puts the rows in Z-order, which does that too. Vacuum deletes what the policy's retention has
-passed where the policy says `dry_run: false`, and elsewhere plans: what it would delete, with bytes and a
-reason per file, is in the result of the task `vacuum`. The last task gathers every table's outcome.
+cluster by, puts the rows in Z-order, which does that too; a table with clustering columns goes by those.
+Vacuum deletes what the policy's retention has passed where the policy says `dry_run: false`, and elsewhere
+plans: what it would delete, with bytes and a reason per file, is in the result of the task `vacuum`. The
+last task gathers every table's outcome.
 
 Environment: DELTAWARD_POLICIES (default: `config/tables.yaml` beside this file), DELTAWARD_TABLES_ROOT, which
 that file names, DELTAWARD_MAINTENANCE_SCHEDULE (default: daily; empty: none). Connection:
@@ -31,6 +32,12 @@ POLICIES = Path(os.environ.get("DELTAWARD_POLICIES") or Path(__file__).parent / 
 # A plan as if the retention were over: shows what will go, and deletes nothing whatever the policy says.
 PREVIEW = {"dry_run": True, "retention_hours": 0, "enforce_retention": False, "force": True}
 TABLE_NAME = "{{ ti.xcom_pull(task_ids='tables')[ti.map_index]['name'] }}"
+# What the plan says: none for a table with clustering columns, whatever the policy names.
+ORDER_BY = (
+    "{{ ti.xcom_pull(task_ids='maintain.plan', map_indexes=ti.map_index)['output']['decisions']"
+    " | selectattr('verb', 'equalto', 'cluster') | map(attribute='params')"
+    " | map(attribute='z_order_by', default=[]) | first | tojson }}"
+)
 
 
 def only_if_due(verb: str, *, unless: str | None = None) -> Any:
@@ -79,7 +86,6 @@ def tables(params: Any = None) -> list[dict[str, Any]]:
             "table_uri": policy.uri,
             "rules": policy.rules().to_json(),
             "target_bytes": policy.compaction.target_size_bytes,
-            "cluster_by": list(policy.clustering.columns),
             "vacuum": {
                 "dry_run": policy.vacuum.dry_run,
                 "retention_hours": policy.vacuum.retention_hours,
@@ -92,9 +98,7 @@ def tables(params: Any = None) -> list[dict[str, Any]]:
 
 
 @task_group
-def maintain(
-    name: str, table_uri: str, rules: Any, target_bytes: int | None, cluster_by: list[str], vacuum: Any
-) -> None:
+def maintain(name: str, table_uri: str, rules: Any, target_bytes: int | None, vacuum: Any) -> None:
     shared: dict[str, Any] = {
         "table_uri": table_uri,
         "trigger_rule": "none_failed",
@@ -107,7 +111,7 @@ def maintain(
     due = only_if_due("optimize", unless="cluster")
     compact = DeltaOptimizeOperator(task_id="compact", pre_execute=due, **rewrite)
     due = only_if_due("cluster")
-    cluster = DeltaOptimizeOperator(task_id="cluster", z_order_by=cluster_by, pre_execute=due, **rewrite)
+    cluster = DeltaOptimizeOperator(task_id="cluster", z_order_by=ORDER_BY, pre_execute=due, **rewrite)
     due = only_if_due("checkpoint")
     checkpoint = DeltaCheckpointOperator(task_id="checkpoint", pre_execute=due, **inline)
     removed = DeltaJobOperator(

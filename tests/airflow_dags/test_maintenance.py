@@ -16,6 +16,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake as peer_write
 
+from delta_core import write_deltalake
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT
 
@@ -23,11 +24,13 @@ pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(400)]
 
 WORKER = ROOT / "tests" / "airflow" / "docs_worker.py"
 OLD_HOURS = 200
+CLUSTERED = "clustered"
 POLICIES = {
     "deletes": {"dry_run": False},
     "plans": {"dry_run": True},
     "too_short": {"dry_run": False, "retention_hours": 1.0},
     "not_due": {"dry_run": False, "min_bytes": "1gb"},
+    CLUSTERED: {},
 }
 
 
@@ -55,7 +58,14 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
     shutil.copy(ROOT / "dags" / "table_maintenance.py", home.dags)
     shutil.copy(airflow_database, home.path / "airflow.db")
     tables = {name: home.path / "tables" / name for name in POLICIES}
-    old = {name: table_with_an_old_removal(path) for name, path in tables.items()}
+    old = {name: table_with_an_old_removal(path) for name, path in tables.items() if name != CLUSTERED}
+    for first in (0, 10):
+        write_deltalake(
+            tables[CLUSTERED],
+            pa.table({"id": range(first, first + 10), "x": range(10)}),
+            mode="append",
+            cluster_by=["id", "x"],
+        )
     registry = {
         "defaults": {
             "compaction": {"enabled": False},
@@ -64,6 +74,8 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
         },
         "tables": {name: {"uri": str(tables[name]), "vacuum": policy} for name, policy in POLICIES.items()},
     }
+    # Whatever is said here, a clustered table goes by its own columns.
+    registry["tables"][CLUSTERED]["clustering"] = {"columns": ["x"]}
     (home.path / "registry.yaml").write_text(yaml.safe_dump(registry, sort_keys=False))
     environment = home.environment(
         AIRFLOW_CONN_DELTAWARD_DEFAULT=connection_json(work_dir=str(home.path / "work")),
@@ -89,7 +101,7 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
         }
         for index, name in enumerate(POLICIES)
     }
-    left = {name: (path / old[name]).exists() for name, path in tables.items()}
+    left = {name: (tables[name] / file).exists() for name, file in old.items()}
     return {"state": run["state"], "results": results, "left": left}
 
 
@@ -119,5 +131,14 @@ def test_no_policy_goes_below_the_protected_retention(maintained: dict) -> None:
 
 
 def test_what_the_policy_switches_off_is_left_out(maintained: dict) -> None:
-    for results in maintained["results"].values():
-        assert (results["compact"], results["cluster"]) == (None, None)
+    for name, results in maintained["results"].items():
+        assert results["compact"] is None
+        assert (results["cluster"] is None) == (name != CLUSTERED)
+
+
+def test_a_clustered_table_is_clustered_by_its_own_columns(maintained: dict) -> None:
+    clustered = maintained["results"][CLUSTERED]
+    assert clustered["plan"]["output"]["health"]["clustered_by"] == ["id", "x"]
+    assert clustered["cluster"]["actual"]["files_removed"] == 2
+    assert clustered["cluster"]["output"]["metrics"]["clusteringStats"]["numOutputZCubes"] == 1
+    assert clustered["verify"]["status"] == "succeeded"
