@@ -344,7 +344,15 @@ def reclustered(snapshot: Snapshot, change: TableChange) -> TableChange:
     if before is None or not before.columns:
         return change
     names = before.logical(snapshot.schema)
-    chosen = ClusteringColumns.choose(change.schema, names, partition_columns=change.partition_columns)
+    try:
+        chosen = ClusteringColumns.choose(change.schema, names, partition_columns=change.partition_columns)
+    except SchemaError as error:
+        raise SchemaError(
+            f"The table is clustered by {', '.join(before.names(snapshot.schema))}, "
+            "which the new schema does not allow.",
+            cause=error.problem,
+            fix="Keep these columns as they are, or choose others first with DeltaTable.alter.cluster_by.",
+        ) from error
     if chosen.columns == before.columns:
         return change
     action = replace(chosen, other=before.other).action()

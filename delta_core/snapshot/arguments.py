@@ -54,3 +54,28 @@ def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | No
     if number is not None and number < lowest:
         raise ConfigurationError(f"The {what} cannot be {number}.", cause=f"It is below {lowest}.", fix=fix)
     return number
+
+
+def whole_bytes(value: int | None, *, what: str) -> int | None:
+    """A size in bytes; None stays None. Which sizes make sense, its user knows.
+
+    Raises:
+        ConfigurationError: it is no whole number.
+    """
+    return whole_number(value, what=what, fix="Pass a number of bytes such as 134217728.")
+
+
+def share(value: float, *, what: str) -> float:
+    """A number from 0 to 1.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ConfigurationError(
+            f"The {what} cannot be {value!r}.",
+            cause="It is a share, from 0 for nothing to 1 for all.",
+            fix="Pass a number such as 0.2.",
+        )
+    return value

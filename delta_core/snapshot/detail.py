@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta_core.schema.column_paths import shown
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -13,7 +12,7 @@ def table_detail(snapshot: Snapshot) -> dict[str, Any]:
     """What the table is, JSON-serialisable; counts live files and bytes."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
     clustering = clustering_of(snapshot)
-    clustered_by = () if clustering is None else clustering.logical(snapshot.schema)
+    clustered_by = [] if clustering is None else clustering.names(snapshot.schema)
     return {
         "uri": snapshot.store.uri,
         "id": metadata.id,
@@ -23,7 +22,7 @@ def table_detail(snapshot: Snapshot) -> dict[str, Any]:
         "last_modified_ms": snapshot.timestamp_ms,
         "created_time_ms": metadata.created_time_ms,
         "partition_columns": list(snapshot.partition_columns),
-        "clustering_columns": [shown(path) for path in clustered_by],
+        "clustering_columns": clustered_by,
         "num_files": snapshot.files.num_files,
         "size_bytes": snapshot.files.total_bytes,
         "configuration": dict(metadata.configuration),

@@ -16,6 +16,7 @@ from typing import Any
 from delta_core.actions import DomainMetadata
 from delta_core.errors import ConfigurationError, InvalidTableError, SchemaError
 from delta_core.schema.column_names import STATS_COLUMNS_KEY
+from delta_core.schema.column_paths import shown
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -115,11 +116,11 @@ class ClusteringColumns:
             )
         chosen: list[Path] = []
         for column in columns:
-            fields = _resolve(schema, (column,) if isinstance(column, str) else tuple(column))
+            fields = _resolve(schema, _named(column))
             path = tuple(str(item.metadata.get(_PHYSICAL_KEY, item.name)) for item in fields)
             if path in chosen:
                 raise SchemaError(
-                    f"The column {_shown(item.name for item in fields)} is named twice.", fix="Name it once."
+                    f"The column {shown([item.name for item in fields])} is named twice.", fix="Name it once."
                 )
             chosen.append(path)
         return cls(columns=tuple(chosen))
@@ -145,8 +146,11 @@ class ClusteringColumns:
         return tuple(self._logical(schema, path) for path in self.columns)
 
     def names(self, schema: StructType) -> list[str]:
-        """The columns for messages, as `logical` has them."""
-        return [_shown(path) for path in self.logical(schema)]
+        """The columns for messages: as `logical` has them, or by their physical names where it fails."""
+        try:
+            return [shown(path) for path in self.logical(schema)]
+        except InvalidTableError:
+            return [shown(path) for path in self.columns]
 
     def uses(self, physical_path: Sequence[str]) -> bool:
         """Whether the table is clustered by the column or by one within it, so that it cannot be dropped."""
@@ -162,9 +166,9 @@ class ClusteringColumns:
                 found = next((item for item in struct if _physical(item) == physical), None)
             if found is None:
                 raise InvalidTableError(
-                    f"The table is clustered by {_shown(path)}, which its schema does not have.",
+                    f"The table is clustered by {shown(path)}, which its schema does not have.",
                     cause=f"The metadata domain {DOMAIN} names it.",
-                    fix="Set the clustering columns anew.",
+                    fix="Set the clustering columns anew with DeltaTable.alter.cluster_by.",
                 )
             names.append(found.name)
             struct = found.data_type
@@ -189,10 +193,21 @@ def require_statistics(
         folded = tuple(name.casefold() for name in path)
         if not any(folded[: len(known)] == known for known in listed):
             raise ConfigurationError(
-                f"The table cannot be clustered by {_shown(path)}: it would have no statistics.",
+                f"The table cannot be clustered by {shown(path)}: it would have no statistics.",
                 cause=f"{STATS_COLUMNS_KEY} is {named!r}, which leaves it out.",
                 fix="Name the column there, too.",
             )
+
+
+def _named(column: object) -> tuple[str, ...]:
+    path = (column,) if isinstance(column, str) else column
+    if isinstance(path, Sequence) and all(isinstance(name, str) for name in path):
+        return tuple(path)
+    raise SchemaError(
+        f"{column!r} names no column to cluster by.",
+        cause=f"It is of type {type(column).__name__}.",
+        fix="Name a column, or the path to a nested one as a list of names.",
+    )
 
 
 def _physical(item: StructField) -> str:
@@ -207,7 +222,7 @@ def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
         found = struct.find(name) if isinstance(struct, StructType) else None
         if found is None:
             raise SchemaError(
-                f"There is no column {_shown(path)} to cluster by.",
+                f"There is no column {shown(path)} to cluster by.",
                 fix="Name a column of the table, a nested one by its path.",
             )
         fields.append(found)
@@ -217,20 +232,16 @@ def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
     kind = fields[-1].data_type
     if isinstance(kind, StructType | ArrayType | MapType) or kind in _WITHOUT_BOUNDS:
         raise SchemaError(
-            f"The table cannot be clustered by {_shown(path)}.",
+            f"The table cannot be clustered by {shown(path)}.",
             cause=f"Its type is {kind}, and files have no least and greatest value of such a column.",
             fix="Choose a column of numbers, text, dates or times.",
         )
     return fields
 
 
-def _shown(path: Iterable[str]) -> str:
-    return ".".join(path)
-
-
 def _invalid(configuration: str, cause: str) -> InvalidTableError:
     return InvalidTableError(
         f"The metadata domain {DOMAIN} cannot be read.",
         cause=f"{cause}: {configuration[:200]}",
-        fix="Set the clustering columns anew, with the engine that wrote it.",
+        fix="Set the clustering columns anew with DeltaTable.alter.cluster_by.",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from delta_core.dml.definition.change import applied_before, commit_change
 from delta_core.dml.definition.statistics_check import require_file_statistics
-from delta_core.schema.column_paths import shown
+from delta_core.errors import InvalidTableError
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.clustering_domain import ClusteringColumns, require_statistics
@@ -38,7 +38,7 @@ def cluster_by(
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    before = clustering_of(snapshot)
+    before = _known(snapshot)
     chosen = ClusteringColumns.choose(
         snapshot.schema, columns or (), partition_columns=snapshot.partition_columns if columns else ()
     )
@@ -51,8 +51,8 @@ def cluster_by(
         snapshot,
         operation="CLUSTER BY",
         parameters={
-            "oldClusteringColumns": "" if before is None else _listed(before, snapshot),
-            "newClusteringColumns": _listed(chosen, snapshot),
+            "oldClusteringColumns": "" if before is None else ",".join(before.names(snapshot.schema)),
+            "newClusteringColumns": ",".join(chosen.names(snapshot.schema)),
         },
         metadata=snapshot.metadata,
         request=_NEEDED,
@@ -63,5 +63,9 @@ def cluster_by(
     )
 
 
-def _listed(clustering: ClusteringColumns, snapshot: Snapshot) -> str:
-    return ",".join(shown(path) for path in clustering.logical(snapshot.schema))
+def _known(snapshot: Snapshot) -> ClusteringColumns | None:
+    """By which columns it is clustered; None, too, where its domain cannot be read: this is what mends it."""
+    try:
+        return clustering_of(snapshot)
+    except InvalidTableError:
+        return None

@@ -19,6 +19,7 @@ from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPl
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.schema.column_paths import type_at
+from delta_core.snapshot.arguments import share, whole_bytes
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.clustering_domain import ClusteringColumns
@@ -118,11 +119,12 @@ def plan_clustering(
     """
     snapshot.require_readable(operation="plan a clustering", through_scan=True)
     clustering = require_clustering(snapshot)
-    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
-    if target <= 0 or not 0 <= min_new_fraction <= 1:
+    target = whole_bytes(target_size_bytes, what="target_size_bytes")
+    target = snapshot.properties.target_file_size_bytes if target is None else target
+    min_new_fraction = share(min_new_fraction, what="min_new_fraction")
+    if target <= 0:
         raise ConfigurationError(
-            f"Clustering to files of {target} bytes from a share of {min_new_fraction} is not possible",
-            fix="give a positive target size, and a share of new bytes between 0 and 1",
+            f"Clustering to files of {target} bytes is not possible", fix="give a positive target size"
         )
     names = column_names(clustering, snapshot)
     rows = snapshot.files.to_table(_COLUMNS).to_pylist()

@@ -28,6 +28,7 @@ from delta_core.maintenance.rewriting.planned_files import (
     still_live,
 )
 from delta_core.maintenance.rewriting.writing import added_file
+from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import CommitProperties
@@ -89,6 +90,7 @@ def newest_for(
         MaintenanceError: the plan is for another table.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
     """
+    memory_limit_bytes = whole_bytes(memory_limit_bytes, what="memory_limit_bytes")
     if memory_limit_bytes is not None and memory_limit_bytes < 1:
         raise ConfigurationError(
             f"{memory_limit_bytes} bytes of memory cannot hold a row", fix="give a positive memory limit"

@@ -16,6 +16,7 @@ from delta_core.maintenance.compaction.plan import files_in, partition_names, pa
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.schema.partition_values import value_of
+from delta_core.snapshot.arguments import share, whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 
 _KIND = "z_order"
@@ -81,11 +82,12 @@ def plan_z_order(
     """
     snapshot.require_readable(operation="plan a Z-order", through_scan=True)
     refuse_clustered(snapshot)
-    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
-    if target <= 0 or not 0 <= min_new_fraction <= 1:
+    target = whole_bytes(target_size_bytes, what="target_size_bytes")
+    target = snapshot.properties.target_file_size_bytes if target is None else target
+    min_new_fraction = share(min_new_fraction, what="min_new_fraction")
+    if target <= 0:
         raise ConfigurationError(
-            f"Z-order to files of {target} bytes from a share of {min_new_fraction} is not possible",
-            fix="give a positive target size, and a share of new bytes between 0 and 1",
+            f"Z-order to files of {target} bytes is not possible", fix="give a positive target size"
         )
     names = tuple(item.name for item in clustering_columns(snapshot, columns))
     condition = partition_predicate(snapshot, predicate)

@@ -21,6 +21,7 @@ from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
+from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 
 FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
@@ -70,8 +71,10 @@ def plan_compaction(
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a compaction", through_scan=True)
-    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
-    small = max(1, target * 3 // 4) if min_file_size_bytes is None else min_file_size_bytes
+    target = whole_bytes(target_size_bytes, what="target_size_bytes")
+    target = snapshot.properties.target_file_size_bytes if target is None else target
+    small = whole_bytes(min_file_size_bytes, what="min_file_size_bytes")
+    small = max(1, target * 3 // 4) if small is None else small
     if not 0 < small <= target:
         raise ConfigurationError(
             f"files below {small} bytes cannot be put together to files of {target} bytes",

@@ -12,6 +12,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.maintenance.compaction.bin_plan import BinPlan
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of, files_in, partition_predicate
+from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 
 
@@ -50,7 +51,8 @@ def plan_purge(
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a purge", through_scan=True)
-    target = snapshot.properties.target_file_size_bytes if target_size_bytes is None else target_size_bytes
+    target = whole_bytes(target_size_bytes, what="target_size_bytes")
+    target = snapshot.properties.target_file_size_bytes if target is None else target
     if target <= 0:
         raise ConfigurationError(
             f"files cannot be purged to files of {target} bytes", fix="give a positive target size"

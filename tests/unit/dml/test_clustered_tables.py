@@ -14,6 +14,7 @@ from delta_core.dml.definition.clustering import cluster_by
 from delta_core.errors import (
     ConcurrentModificationError,
     ConfigurationError,
+    InvalidTableError,
     SchemaError,
     SchemaEvolutionError,
     SchemaMismatchError,
@@ -70,6 +71,40 @@ def test_clustering_columns_have_statistics_beyond_those_that_are_indexed(tmp_pa
     for stats in stats_of(DeltaTable(tmp_path)):
         assert set(stats["nullCount"]) == {"a", "s"}
         assert "x" in stats["minValues"]["s"]
+
+
+@pytest.mark.parametrize("column", [1, None, ["a", 2], {"a"}])
+def test_what_names_no_column_is_refused(tmp_path: Path, column: object) -> None:
+    with pytest.raises(SchemaError, match="names no column to cluster by"):
+        DeltaTable.create(tmp_path, SCHEMA, cluster_by=[column])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(("found", "instead"), [('[[\\"a\\"]]', '[[\\"gone\\"]]'), ('[[\\"a\\"]]', "7")])
+def test_a_domain_that_is_wrong_is_named_and_can_be_mended(tmp_path: Path, found: str, instead: str) -> None:
+    table = DeltaTable.create(tmp_path, SCHEMA, cluster_by=["a"])
+    first = tmp_path / "_delta_log" / f"{0:020}.json"
+    assert found in first.read_text()
+    first.write_text(first.read_text().replace(found, instead))
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table().num_rows == 0
+    with pytest.raises(InvalidTableError, match=r"alter\.cluster_by"):
+        table.optimize.cluster()
+    table.alter.cluster_by(["b"])
+    assert table.detail()["clustering_columns"] == ["b"]
+    write_deltalake(tmp_path, rows(1), mode="append")
+
+
+def test_a_new_schema_without_a_clustering_column_says_what_it_lacks(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, rows(1), cluster_by="a")
+    with pytest.raises(SchemaError, match="clustered by a, which the new schema does not allow"):
+        write_deltalake(tmp_path, pa.table({"b": ["x"]}), mode="overwrite", schema_mode="overwrite")
+
+
+def test_detail_names_a_column_that_is_not_there(tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path, SCHEMA, cluster_by=["a"])
+    first = tmp_path / "_delta_log" / f"{0:020}.json"
+    first.write_text(first.read_text().replace('[[\\"a\\"]]', '[[\\"gone\\"]]'))
+    assert DeltaTable(tmp_path).detail()["clustering_columns"] == ["gone"]
 
 
 def test_a_write_creates_a_clustered_table_and_keeps_its_columns(tmp_path: Path) -> None:

@@ -371,11 +371,13 @@ def test_memory_stays_below_the_limit_for_a_table_of_five_times_as_much(tmp_path
     assert seen["grown"] <= limit + (96 << 20), "numpy, the sample and the Parquet library come on top"
 
 
-def test_the_example_in_the_documentation_runs() -> None:
+def test_the_examples_in_the_documentation_run() -> None:
     text = (ROOT / "docs" / "clustering.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", example], check=False, cwd=ROOT, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        done = subprocess.run([sys.executable, "-c", example], check=False, cwd=ROOT, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
 
 
 @pytest.mark.extra

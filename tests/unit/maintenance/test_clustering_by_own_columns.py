@@ -239,9 +239,11 @@ def test_a_table_that_is_not_clustered_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no clustering columns"):
         table.optimize.cluster()
     table.alter.cluster_by(["x"])
-    for options in ({"target_size_bytes": 0}, {"min_new_fraction": 1.5}):
-        with pytest.raises(ConfigurationError, match="not possible"):
-            table.optimize.cluster(**options)
+    for name, value in (("target_size_bytes", "1"), ("min_new_fraction", 1.5), ("min_new_fraction", "1")):
+        with pytest.raises(ConfigurationError, match=f"The {name} cannot be"):
+            table.optimize.cluster(**{name: value})
+    with pytest.raises(ConfigurationError, match="files of 0 bytes is not possible"):
+        table.optimize.cluster(target_size_bytes=0)
     with pytest.raises(ConfigurationError, match="cannot hold a row"):
         table.optimize.cluster(memory_limit_bytes=0)
     table.alter.cluster_by(None)

@@ -99,7 +99,7 @@ def test_users_name_columns_by_their_names_and_the_domain_has_those_of_the_files
     ("columns", "problem"),
     [
         (["nope"], "no column nope"),
-        (["b.c"], r"no column b\.c"),
+        (["b.c"], r"no column `b\.c`"),
         ([("A", "deeper")], r"no column A\.deeper"),
         (["A", "a"], "named twice"),
         (["b"], "cannot be clustered by b"),
