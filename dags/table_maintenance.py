@@ -4,8 +4,7 @@ The tables are worked on independently: one that fails fails the run, the others
 what the plan finds due is done. Rewriting puts small files together or, where the policy names columns to
 cluster by, puts the rows in Z-order, which does that too; a table with clustering columns goes by those.
 Vacuum deletes what the policy's retention has passed where the policy says `dry_run: false`, and elsewhere
-plans: what it would delete, with bytes and a reason per file, is in the result of the task `vacuum`. The
-last task gathers every table's outcome.
+plans: what it would delete, with bytes and a reason per file, is in the result of the task `vacuum`.
 
 Environment: DELTAWARD_POLICIES (default: `config/tables.yaml` beside this file), DELTAWARD_TABLES_ROOT, which
 that file names, DELTAWARD_MAINTENANCE_SCHEDULE (default: daily; empty: none). Connection:

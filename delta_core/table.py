@@ -29,7 +29,7 @@ from delta_core.scan.appended import appended_batches
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
 from delta_core.scan.scan import Scan
-from delta_core.schema.arrow import from_arrow
+from delta_core.schema.given import given_schema
 from delta_core.schema.table_schema import TableSchema
 from delta_core.schema.types import StructType
 from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list
@@ -121,7 +121,7 @@ class DeltaTable(RowChanges):
         store = open_store(table_uri, storage_options=storage_options, clock=clock)
         create_table(
             store,
-            schema=from_arrow(schema) if isinstance(schema, pa.Schema) else schema,
+            schema=given_schema(schema),
             partition_by=name_list(partition_by) or (),
             cluster_by=cluster_by,
             configuration=configuration,

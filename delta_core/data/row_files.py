@@ -23,6 +23,8 @@ from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
+from delta_core.snapshot.arguments import whole_bytes
+from delta_core.snapshot.commit_time import whole_number
 from delta_core.storage.log_store import LogStore
 
 
@@ -84,10 +86,12 @@ class RowFileWriter:
         """
         options = FileOptions() if options is None else options
         table_properties = plan.properties
-        target_bytes = options.target_file_size_bytes
+        target_bytes = whole_bytes(options.target_file_size_bytes, what="target_file_size")
         if target_bytes is None:
             target_bytes = table_properties.target_file_size_bytes
-        max_rows = options.max_rows_per_file
+        max_rows = whole_number(
+            options.max_rows_per_file, what="max_rows_per_file", fix="Pass a number of rows such as 1000000."
+        )
         if target_bytes <= 0 or (max_rows is not None and max_rows <= 0):
             raise ConfigurationError(
                 "A data file needs a positive size and number of rows",

@@ -13,9 +13,9 @@ from delta_core.dml.definition import identity as of_identity
 from delta_core.dml.definition import properties as of_properties
 from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_changes import Position
-from delta_core.schema.types import DataType, StructField
+from delta_core.schema.given import GivenField, GivenType, given_fields, given_type
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
@@ -42,18 +42,17 @@ class TableAlterer:
 
     def add_columns(
         self,
-        columns: Sequence[StructField] | StructField,
+        columns: Sequence[GivenField] | GivenField,
         *,
         parent: str | Sequence[str] = (),
         position: Position | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Add nullable columns: at the end, or `First()` or `After(column)`; into the struct `parent`."""
-        added = [columns] if isinstance(columns, StructField) else columns
         return self._adopt(
             of_columns.add_columns(
                 self._current(),
-                added,
+                given_fields(columns),
                 parent=_path(parent),
                 position=position,
                 properties=commit_properties,
@@ -125,13 +124,15 @@ class TableAlterer:
     def change_type(
         self,
         column: str | Sequence[str],
-        data_type: DataType,
+        data_type: GivenType,
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Widen a column's type, where `delta.enableTypeWidening` is true."""
         return self._adopt(
-            of_columns.change_type(self._current(), _path(column), data_type, properties=commit_properties)
+            of_columns.change_type(
+                self._current(), _path(column), given_type(data_type), properties=commit_properties
+            )
         )
 
     def set_default(
@@ -170,6 +171,7 @@ class TableAlterer:
 
         `delta.enableRowTracking` is preceded by commits that give ids to rows which have none.
         """
+        _require_properties(properties)
         snapshot = self._current()
         turns_on = of_properties.turns_row_tracking_on(snapshot, properties)
         if (
@@ -280,6 +282,20 @@ class TableAlterer:
         if committed.snapshot is not None:
             self._table.adopt(committed.snapshot)
         return committed
+
+
+def _require_properties(properties: object) -> None:
+    """Refuse what maps no names to values.
+
+    Raises:
+        InvalidTablePropertyError: it does not.
+    """
+    if not isinstance(properties, Mapping):
+        raise InvalidTablePropertyError(
+            f"{properties!r} sets no table property.",
+            cause=f"It is of type {type(properties).__name__}.",
+            fix="Pass names and values, such as {'delta.appendOnly': 'true'}.",
+        )
 
 
 def _path(column: str | Sequence[str]) -> tuple[str, ...]:

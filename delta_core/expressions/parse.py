@@ -112,6 +112,8 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
     Raises:
         ExpressionError: see `parse_predicate`.
     """
+    if not isinstance(text, str):
+        fail(f"{text!r} is no expression", f"It is of type {type(text).__name__}", "Write it as Spark SQL")
     if len(text) > MAX_TEXT_LENGTH:
         fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
     try:

@@ -7,7 +7,7 @@ changes of tables with features. A usual run draws some points, `make soak-featu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
@@ -19,8 +19,9 @@ from tests.concurrency.kill_points.places import Place
 from tests.concurrency.kill_points.points import sample
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(0 if SOAKING else 900)]
 
+Record = Callable[[str, object], None]
 AT_LEAST = 800
 DRAWN = 130
 PAIRS_DRAWN, CHANGES_DRAWN = 9, 18
@@ -32,7 +33,9 @@ def started() -> Iterator[FeaturedBench]:
         yield found
 
 
-def test_a_killed_operation_is_whole_and_its_retry_applies_it_once(started: FeaturedBench) -> None:
+def test_a_killed_operation_is_whole_and_its_retry_applies_it_once(
+    started: FeaturedBench, record_property: Record
+) -> None:
     points = [point for name in FEATURED for place in Place for point in started.points(name, place)]
     kills = [point for point in points if point.power is None]
     assert len(set(points)) == len(points)
@@ -40,11 +43,13 @@ def test_a_killed_operation_is_whole_and_its_retry_applies_it_once(started: Feat
 
     drawn = points if SOAKING else sample(points, DRAWN, seed=SEED)
     faults = {str(point): found for point in drawn if (found := started.faults(point))}
+    record_property("points", len(drawn))
+    record_property("faults", len(faults))
 
     assert not faults, f"seed {SEED}: " + "\n".join(f"{point}: {found}" for point, found in faults.items())
 
 
-def test_a_change_of_features_is_killed_as_well(started: FeaturedBench) -> None:
+def test_a_change_of_features_is_killed_as_well(started: FeaturedBench, record_property: Record) -> None:
     """A usual run draws where it looks for points, too: each needs a run that nothing disturbs."""
     pairs = [(name, place) for name in CHANGED for place in Place]
     drawn_pairs = pairs if SOAKING else Random(SEED).sample(pairs, PAIRS_DRAWN)
@@ -53,6 +58,8 @@ def test_a_change_of_features_is_killed_as_well(started: FeaturedBench) -> None:
 
     drawn = points if SOAKING else sample(points, CHANGES_DRAWN, seed=SEED)
     faults = {str(point): found for point in drawn if (found := started.faults(point))}
+    record_property("points", len(drawn))
+    record_property("faults", len(faults))
 
     assert not faults, f"seed {SEED}: " + "\n".join(f"{point}: {found}" for point, found in faults.items())
 

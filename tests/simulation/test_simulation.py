@@ -6,6 +6,7 @@ A failure names its seed; `simulate(SEED).report()` repeats the history.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -13,8 +14,9 @@ from tests.simulation.drops import DropProgram, dropping
 from tests.simulation.history import draw_plan, stamped
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_plan, simulate
-from tests.support.soak import SEED, rounds
+from tests.support.soak import SEED, SOAKING, rounds
 
+Record = Callable[[str, object], None]
 HISTORIES = rounds(usual=5_000, soak=20_000)
 STAMPED_HISTORIES = rounds(usual=500, soak=20_000)
 ROWED_HISTORIES = rounds(usual=500, soak=20_000)
@@ -22,8 +24,8 @@ DROPPING_HISTORIES = rounds(usual=60, soak=5_000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_real_core_keeps_its_promises() -> None:
+@pytest.mark.timeout(0 if SOAKING else 900)
+def test_real_core_keeps_its_promises(record_property: Record) -> None:
     collect_garbage_rarely()
     broken: list[Verdict] = []
     outcomes: Counter[str] = Counter()
@@ -32,6 +34,8 @@ def test_real_core_keeps_its_promises() -> None:
         outcomes.update(verdict.outcomes)
         if verdict.new_violations:
             broken.append(verdict)
+    record_property("histories", HISTORIES)
+    record_property("violations", len(broken))
     seeds = [verdict.plan.seed for verdict in broken]
     assert not broken, f"{len(broken)} of {HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     # A sample in which nothing went wrong would prove nothing.
@@ -40,8 +44,8 @@ def test_real_core_keeps_its_promises() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_times_go_up_and_row_ids_are_unique_whatever_happens() -> None:
+@pytest.mark.timeout(0 if SOAKING else 900)
+def test_times_go_up_and_row_ids_are_unique_whatever_happens(record_property: Record) -> None:
     """The same histories on tables whose commits depend on the version that they become."""
     collect_garbage_rarely()
     broken: list[Verdict] = []
@@ -51,6 +55,8 @@ def test_times_go_up_and_row_ids_are_unique_whatever_happens() -> None:
         outcomes.update(verdict.outcomes)
         if verdict.new_violations:
             broken.append(verdict)
+    record_property("histories", STAMPED_HISTORIES)
+    record_property("violations", len(broken))
     seeds = [verdict.plan.seed for verdict in broken]
     assert not broken, f"{len(broken)} of {STAMPED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     assert outcomes["committed"] > STAMPED_HISTORIES
@@ -58,8 +64,8 @@ def test_times_go_up_and_row_ids_are_unique_whatever_happens() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
+@pytest.mark.timeout(0 if SOAKING else 900)
+def test_rows_that_are_gone_stay_gone_and_no_other_goes(record_property: Record) -> None:
     """Deletions and updates by vectors meet on one file, and numbers are generated, with everything else."""
     collect_garbage_rarely()
     broken: list[Verdict] = []
@@ -71,6 +77,8 @@ def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
         joined += verdict.joined
         if verdict.new_violations:
             broken.append(verdict)
+    record_property("histories", ROWED_HISTORIES)
+    record_property("violations", len(broken))
     seeds = [verdict.plan.seed for verdict in broken]
     assert not broken, f"{len(broken)} of {ROWED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     assert outcomes["committed"] > ROWED_HISTORIES
@@ -79,8 +87,8 @@ def test_rows_that_are_gone_stay_gone_and_no_other_goes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_features_that_are_dropped_are_needed_by_nobody() -> None:
+@pytest.mark.timeout(0 if SOAKING else 900)
+def test_features_that_are_dropped_are_needed_by_nobody(record_property: Record) -> None:
     """Features are dropped and switched on again, in several commits each, with everything else."""
     collect_garbage_rarely()
     broken: list[Verdict] = []
@@ -92,6 +100,8 @@ def test_features_that_are_dropped_are_needed_by_nobody() -> None:
         dropped += verdict.dropped
         if verdict.new_violations:
             broken.append(verdict)
+    record_property("histories", DROPPING_HISTORIES)
+    record_property("violations", len(broken))
     seeds = [verdict.plan.seed for verdict in broken]
     assert not broken, f"{len(broken)} of {DROPPING_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     assert outcomes["committed"] > DROPPING_HISTORIES

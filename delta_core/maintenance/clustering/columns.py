@@ -42,6 +42,12 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
             cause=f"a column's share in the order shrinks with each other one; the limit is {MAX_COLUMNS}",
             fix="name the two to four columns that most queries filter by",
         )
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(
+            f"Z-order by {names!r} is not possible",
+            cause="columns are named in a list of texts",
+            fix='pass a list such as ["origin", "dest"]',
+        )
     fields = tuple(_field(snapshot, name) for name in names)
     found = [field.name for field in fields]
     twice = sorted({name for name in found if found.count(name) > 1})

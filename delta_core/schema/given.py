@@ -1,0 +1,64 @@
+"""Schemas, columns and types as callers pass them: ours, or those of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from delta_core.errors import SchemaError
+from delta_core.schema.arrow import from_arrow, type_from_arrow
+from delta_core.schema.types import DataType, StructField, StructType
+
+GivenField: TypeAlias = StructField | pa.Field
+GivenType: TypeAlias = DataType | pa.DataType
+
+
+def given_schema(schema: StructType | pa.Schema) -> StructType:
+    """A table's schema.
+
+    Raises:
+        SchemaError: it is none, or a column has a type that Delta does not have.
+    """
+    if isinstance(schema, pa.Schema):
+        return from_arrow(schema)
+    if isinstance(schema, StructType):
+        return schema
+    raise _refused("schema", schema, "Pass a pyarrow schema, or a StructType.")
+
+
+def given_fields(fields: Iterable[GivenField] | GivenField) -> list[StructField]:
+    """One column, or several.
+
+    Raises:
+        SchemaError: one is none, or has a type that Delta does not have.
+    """
+    if isinstance(fields, StructField | pa.Field) or not isinstance(fields, Iterable):
+        fields = [fields]
+    return [_given_field(field) for field in fields]
+
+
+def given_type(data_type: GivenType) -> DataType:
+    """A column's type.
+
+    Raises:
+        SchemaError: it is none, or one that Delta does not have.
+    """
+    if isinstance(data_type, pa.DataType):
+        return type_from_arrow(data_type)
+    if isinstance(data_type, DataType):
+        return data_type
+    raise _refused("type", data_type, "Pass a pyarrow type, or one of delta_core.schema.types.")
+
+
+def _given_field(field: object) -> StructField:
+    if isinstance(field, pa.Field):
+        return from_arrow(pa.schema([field])).fields[0]
+    if isinstance(field, StructField):
+        return field
+    raise _refused("column", field, "Pass a pyarrow field, or a StructField.")
+
+
+def _refused(what: str, given: object, fix: str) -> SchemaError:
+    return SchemaError(f"{given!r} is no {what}.", cause=f"It is of type {type(given).__name__}.", fix=fix)
