@@ -33,9 +33,8 @@ PREVIEW = {"dry_run": True, "retention_hours": 0, "enforce_retention": False, "f
 TABLE_NAME = "{{ ti.xcom_pull(task_ids='tables')[ti.map_index]['name'] }}"
 # What the plan says: none for a table with clustering columns, whatever the policy names.
 ORDER_BY = (
-    "{{ ti.xcom_pull(task_ids='maintain.plan', map_indexes=ti.map_index)['output']['decisions']"
-    " | selectattr('verb', 'equalto', 'cluster') | map(attribute='params')"
-    " | map(attribute='z_order_by', default=[]) | first | tojson }}"
+    "{{ (ti.xcom_pull(task_ids='maintain.plan', map_indexes=ti.map_index)['output']['decisions']"
+    " | selectattr('verb', 'equalto', 'cluster') | first).params.z_order_by | default([]) | tojson }}"
 )
 
 
