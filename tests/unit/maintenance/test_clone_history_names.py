@@ -18,7 +18,8 @@ from delta_core.actions import AddCdcFile
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.checkpoint.version_checksum import write_version_checksum
 from delta_core.checkpoint.write import write_checkpoint
-from delta_core.errors import PathEscapeError
+from delta_core.errors import CorruptLogError, PathEscapeError
+from delta_core.maintenance.clone.history import staged_log
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.file_actions import add_actions
@@ -123,6 +124,22 @@ def test_a_clone_of_absolute_paths_goes_on(tmp_path: Path) -> None:
     assert result.version == 1
     assert ids(target, 1) == ids(source, 1, origin)
     assert clone_table(source, target, keep_history=True, allowed_roots=[origin]).version is None
+
+
+def test_a_first_checkpoint_that_cannot_be_translated_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, source = shallow(tmp_path)
+    write_checkpoint(Snapshot.load(LocalLogStore(source)))
+    (source / "_delta_log" / f"{0:020}.json").unlink()
+
+    def cut_short(*_: object, **__: object) -> None:
+        raise pa.ArrowInvalid("the footer is cut short")
+
+    monkeypatch.setattr(staged_log, "translate_part", cut_short)
+    with pytest.raises(CorruptLogError, match="the footer is cut short"):
+        clone_table(source, tmp_path / "target", keep_history=True, allowed_roots=[origin])
+    assert not DeltaTable.is_deltatable(tmp_path / "target")
 
 
 def test_a_root_that_is_not_allowed_stops_it(tmp_path: Path) -> None:
