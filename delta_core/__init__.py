@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from delta_core import errors
     from delta_core.actions.set_transaction import SetTransaction
+    from delta_core.dml.definition.new_column import IdentityGenerator, define_column
     from delta_core.dml.group_commit import GroupCommit
     from delta_core.dml.write import write_deltalake
     from delta_core.errors import DeltaError
@@ -30,12 +31,14 @@ _EXPORTS = {
     "DeltaError": "delta_core.errors",
     "DeltaTable": "delta_core.table",
     "GroupCommit": "delta_core.dml.group_commit",
+    "IdentityGenerator": "delta_core.dml.definition.new_column",
     "Scan": "delta_core.scan.scan",
     "SetTransaction": "delta_core.actions.set_transaction",
     "Snapshot": "delta_core.snapshot.snapshot",
     "Transaction": "delta_core.transaction.transaction",
     "clone_table": "delta_core.maintenance.clone.clone",
     "convert_to_deltalake": "delta_core.maintenance.convert.convert",
+    "define_column": "delta_core.dml.definition.new_column",
     "write_deltalake": "delta_core.dml.write",
 }
 
@@ -46,12 +49,14 @@ __all__ = [
     "DeltaError",
     "DeltaTable",
     "GroupCommit",
+    "IdentityGenerator",
     "Scan",
     "SetTransaction",
     "Snapshot",
     "Transaction",
     "clone_table",
     "convert_to_deltalake",
+    "define_column",
     "errors",
     "write_deltalake",
 ]

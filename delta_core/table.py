@@ -29,9 +29,8 @@ from delta_core.scan.appended import appended_batches
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
 from delta_core.scan.scan import Scan
-from delta_core.schema.given import given_schema
+from delta_core.schema.given import GivenSchema, given_schema
 from delta_core.schema.table_schema import TableSchema
-from delta_core.schema.types import StructType
 from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.detail import table_detail
@@ -100,7 +99,7 @@ class DeltaTable(RowChanges):
     def create(
         cls,
         table_uri: str | os.PathLike[str],
-        schema: StructType | pa.Schema,
+        schema: GivenSchema,
         *,
         partition_by: Sequence[str] = (),
         cluster_by: Sequence[str | Sequence[str]] | None = None,

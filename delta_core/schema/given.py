@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -13,10 +13,11 @@ from delta_core.schema.types import DataType, StructField, StructType
 
 GivenField: TypeAlias = StructField | pa.Field
 GivenType: TypeAlias = DataType | pa.DataType
+GivenSchema: TypeAlias = StructType | pa.Schema | Sequence[GivenField]
 
 
-def given_schema(schema: StructType | pa.Schema) -> StructType:
-    """A table's schema.
+def given_schema(schema: GivenSchema) -> StructType:
+    """A table's schema: whole, or as a list of its columns.
 
     Raises:
         SchemaError: it is none, or a column has a type that Delta does not have.
@@ -25,7 +26,9 @@ def given_schema(schema: StructType | pa.Schema) -> StructType:
         return from_arrow(schema)
     if isinstance(schema, StructType):
         return schema
-    raise _refused("schema", schema, "Pass a pyarrow schema, or a StructType.")
+    if isinstance(schema, list | tuple):
+        return StructType(tuple(given_fields(schema)))
+    raise _refused("schema", schema, "Pass a pyarrow schema, a StructType, or a list of columns.")
 
 
 def given_fields(fields: Iterable[GivenField] | GivenField) -> list[StructField]:

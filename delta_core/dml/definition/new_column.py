@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from delta_core.errors import ConfigurationError
 from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY, with_metadata
-from delta_core.schema.types import DataType, StructField
+from delta_core.schema.given import GivenType, given_type
+from delta_core.schema.types import StructField
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
 
@@ -24,7 +25,7 @@ class IdentityGenerator:
 
 def define_column(
     name: str,
-    data_type: DataType,
+    data_type: GivenType,
     *,
     nullable: bool = True,
     comment: str | None = None,
@@ -36,7 +37,7 @@ def define_column(
 
     Args:
         name: the column's.
-        data_type: its type.
+        data_type: its type, ours or Arrow's.
         nullable: whether it may hold nulls.
         comment: what it is.
         default: SQL text; the value of rows that lack the column.
@@ -46,7 +47,8 @@ def define_column(
 
     Raises:
         ConfigurationError: more than one of the last three.
-        SchemaError: an identity column with step 0, or numbers that are no `long`.
+        SchemaError: an identity column with step 0, or numbers that are no `long`; or a type that Delta does
+            not have.
     """
     if sum(item is not None for item in (default, generated_always_as, generated_by_default_as)) > 1:
         raise ConfigurationError(
@@ -54,7 +56,7 @@ def define_column(
             cause="A column has a default, or a generation expression, or is an identity column.",
             fix="Pass one of default, generated_always_as and generated_by_default_as.",
         )
-    field = StructField(name=name, data_type=data_type, nullable=nullable)
+    field = StructField(name=name, data_type=given_type(data_type), nullable=nullable)
     if comment is not None:
         field = with_metadata(field, {COMMENT_KEY: comment})
     if default is not None:

@@ -15,6 +15,7 @@ ARROW = pa.field("n", pa.int32(), nullable=False)
 
 def test_what_arrow_and_we_have_is_the_same() -> None:
     assert given_schema(pa.schema([ARROW])) == given_schema(StructType((FIELD,))) == StructType((FIELD,))
+    assert given_schema([ARROW]) == given_schema((FIELD,)) == StructType((FIELD,))
     assert given_fields(ARROW) == given_fields([FIELD]) == given_fields(FIELD) == [FIELD]
     assert given_fields((ARROW, StructField(name="t", data_type=STRING)))[1].name == "t"
     assert given_type(pa.int64()) == given_type(LONG) == LONG
@@ -25,6 +26,7 @@ def test_what_arrow_and_we_have_is_the_same() -> None:
     [
         (given_schema, {"a": "int"}, "is no schema"),
         (given_schema, None, "None is no schema"),
+        (given_schema, ["id"], "'id' is no column"),
         (given_fields, "id", "'i' is no column"),
         (given_fields, {"id": "string"}, "'id' is no column"),
         (given_fields, 3, "3 is no column"),
