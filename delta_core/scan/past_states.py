@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.errors import TableChangedError
-from delta_core.schema.column_mapping import ColumnMapping
+from delta_core.schema.column_mapping import ColumnMapping, ColumnMappingMode
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.snapshot.table_schema import table_schema
@@ -52,11 +52,13 @@ def require_same_rules(
     )
     then, now = ColumnMapping.of(metadata.configuration), snapshot.column_mapping
     problem: str | None = None
-    if then.mode is not now.mode:
+    # Enabling the mode `name` leaves columns the names that they have in files; that it did is verified.
+    enabled = then.mode is ColumnMappingMode.NONE and now.mode is ColumnMappingMode.NAME
+    if then.mode is not now.mode and not enabled:
         problem = f"Its column mapping mode is {then.mode}, and later {now.mode}."
-    elif same_columns:
+    elif same_columns or enabled:
         where = f"Version {version} of {snapshot.store.uri!r}"
-        lost = _lost(table_schema(metadata, where=where), snapshot.schema, now, "")
+        lost = _lost(table_schema(metadata, where=where), snapshot.schema, (then, now))
         problem = f"Its schema has {lost}, which the later schema does not have so." if lost else None
     if problem is not None:
         raise TableChangedError(
@@ -67,23 +69,26 @@ def require_same_rules(
         )
 
 
-def _lost(then: DataType, now: DataType, mapping: ColumnMapping, path: str) -> str | None:
+def _lost(
+    then: DataType, now: DataType, mappings: tuple[ColumnMapping, ColumnMapping], path: str = ""
+) -> str | None:
     """The first column of a type that another one lacks or has with a type that does not hold its values."""
     if isinstance(then, StructType) and isinstance(now, StructType):
-        by_name = {mapping.physical_name(field).casefold(): field for field in now}
+        old, new = mappings
+        by_name = {new.physical_name(field).casefold(): field for field in now}
         for field in then:
             name = f"{path}.{field.name}" if path else field.name
-            found = by_name.get(mapping.physical_name(field).casefold())
+            found = by_name.get(old.physical_name(field).casefold())
             if found is None:
                 return name
-            lost = _lost(field.data_type, found.data_type, mapping, name)
+            lost = _lost(field.data_type, found.data_type, mappings, name)
             if lost is not None:
                 return lost
         return None
     if isinstance(then, ArrayType) and isinstance(now, ArrayType):
-        return _lost(then.element_type, now.element_type, mapping, f"{path}.element")
+        return _lost(then.element_type, now.element_type, mappings, f"{path}.element")
     if isinstance(then, MapType) and isinstance(now, MapType):
-        return _lost(then.key_type, now.key_type, mapping, f"{path}.key") or _lost(
-            then.value_type, now.value_type, mapping, f"{path}.value"
+        return _lost(then.key_type, now.key_type, mappings, f"{path}.key") or _lost(
+            then.value_type, now.value_type, mappings, f"{path}.value"
         )
     return None if then == now or widens(then, now) else f"{path} as {then}"

@@ -48,6 +48,7 @@ class StaleWriterGuard:
         version_file: the commit of the version that was read, as it was then; None when not known.
         last_winner: or the path and the bytes of the last commit that others made since.
         staged: the files to be committed; None when there are none.
+        creates: version 0 is to be written, of a table that was not there.
         is_blind: nobody has looked whether the version is in the log already, so each write is verified.
     """
 
@@ -58,6 +59,7 @@ class StaleWriterGuard:
     version_file: ObjectInfo | None = None
     last_winner: tuple[str, bytes] | None = None
     staged: StagedFiles | None = None
+    creates: bool = False
     is_blind: bool = False
 
     @property
@@ -82,8 +84,8 @@ class StaleWriterGuard:
     def look(self) -> StaleCommitError | None:
         """The reason not to write, nor to go on beside others' commits, or None.
 
-        One request when the log was not seen for a second, else none; and one for each staged file when
-        they are as old as files that a vacuum deletes.
+        One request when the log was not seen for a second, or by nobody, else none; and one for each staged
+        file when they are as old as files that a vacuum deletes.
 
         Raises:
             StorageError: the store does not answer.
@@ -95,7 +97,8 @@ class StaleWriterGuard:
                 fix="Reload the table and run the operation again.",
             )
         # A clock that was set back tells no age.
-        replaced = None if 0 <= self.age_ms <= LOOK_AFTER_MS else self._replaced()
+        is_fresh = not self.is_blind and 0 <= self.age_ms <= LOOK_AFTER_MS
+        replaced = None if is_fresh else self._replaced()
         if replaced is None and self.staged is not None:
             return self.staged.missing()
         return replaced
@@ -107,7 +110,24 @@ class StaleWriterGuard:
             return _other_log(self.clock, path, lambda: self.store.read(path) == data)
         if self.version_file is not None:
             return log_replaced(self.store, self.version_file, clock=self.clock)
-        return None
+        return self._outlived() if self.creates else None
+
+    def _outlived(self) -> StaleCommitError | None:
+        """The reason why the table that is to be created has been there long, or None. One listing.
+
+        Where version 0 was cleaned up it is free again, and what is written there would be read by whoever
+        asks for the table as it was at first.
+        """
+        listing = list_log(self.store, from_version=0)
+        versions = [commit.version for commit in listing.commits]
+        later = [*versions, *(item.version for item in listing.checkpoints)]
+        if not later or 0 in versions:
+            return None  # the write itself finds out who owns version 0
+        return StaleCommitError(
+            "There is a table already.",
+            cause=f"Its log has version {max(later)}, and version 0 was cleaned up.",
+            fix="Open the table, or choose another location.",
+        )
 
     def after_put(self, version: int) -> StaleCommitError | None:
         """The reason why a write that succeeded is nevertheless lost, or None.

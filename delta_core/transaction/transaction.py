@@ -59,8 +59,8 @@ class Transaction:
     """Stages actions and what was read, then commits them as one version.
 
     Use `begin` for a table that exists and `create` for one that does not. A transaction commits once.
-    Staging makes no request; `commit` makes one when no other writer interferes,
-    and one before it when the snapshot is more than a second old.
+    Staging makes no request; `commit` makes one when no other writer interferes, and one before it when the
+    table was not looked at for a second.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class Transaction:
         When another creator wins, `commit` returns a `Conflict` of the rule `protocol_changed`.
 
         Args:
-            known_at_ms: when it was last seen that there is no table. When nobody has looked (None) the
-                commit does, after its write: version 0 is free where a log was cleaned up, too.
+            known_at_ms: when there was last seen to be no table. The commit looks when nobody has (None),
+                before its write and after it, since version 0 is free where a log was cleaned up, too.
         """
         return cls(
             store=store,
@@ -316,8 +316,7 @@ class Transaction:
             return result
         note_version(self.store, self._metadata_of(actions).id, result.version)
         snapshot = self._snapshot_after(committer.tail)
-        if snapshot is not None:
-            # Whoever slept after the write knows the table no better than before it.
+        if snapshot is not None:  # whoever slept after the write knows the table no better than before it
             snapshot.known_at_ms = min(snapshot.known_at_ms, began_ms)
         if result.already_applied:
             return replace(result, snapshot=snapshot)
@@ -331,6 +330,7 @@ class Transaction:
             known_at_ms=self._known_at_ms,
             log_retention_ms=properties.log_retention_ms,
             version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
+            creates=self.snapshot is None,
             is_blind=self._is_blind,
             staged=StagedFiles(
                 store=self.store,

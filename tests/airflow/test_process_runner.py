@@ -319,7 +319,11 @@ def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_p
         [sys.executable, "-c", _TASK, str(script), str(tmp_path), *([harness.host] if harness.host else [])],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
+            "HOSTS_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
     )
     with task:
         assert task.stdout is not None
@@ -343,6 +347,8 @@ class Script:
         program = ("-m", "spark_jobs.main") if host else ()
         arguments = (sys.executable, *program, sys.argv[1], str(spec_path), str(result_path))
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        if os.environ["HOSTS_PYTHONPATH"]:
+            environment["PYTHONPATH"] = os.environ["HOSTS_PYTHONPATH"]
         return Command(arguments=arguments, environment=environment if host else os.environ, host=host)
 
 runner = ProcessRunner(Script(), directory=RunDirectory(path=Path(sys.argv[2])), log=logging.getLogger())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
+from time import time
 
 import pytest
 
@@ -12,6 +14,7 @@ from delta_core.actions.json_codec import encode_commit
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.clock import ManualClock
+from delta_core.errors import StaleCommitError
 from delta_core.log.log_path import commit_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -85,8 +88,8 @@ def test_commit_that_others_have_checkpointed_is_not_rejected(tmp_path: Path, fa
 class Sleep:
     """Others create the table, and cleanup takes their version 0, while this creator's process is held."""
 
-    def __init__(self, store: LocalLogStore, clock: ManualClock) -> None:
-        self.store, self.clock = store, clock
+    def __init__(self, root: Path, clock: ManualClock) -> None:
+        self.root, self.store, self.clock = root, LocalLogStore(root, clock=clock), clock
 
     def on_phase(self, phase: CommitPhase, version: int) -> None:
         if phase is not CommitPhase.BEFORE_PUT:
@@ -98,20 +101,43 @@ class Sleep:
         committed = raise_for_result(second.add(add("second")).commit())
         assert committed.snapshot is not None
         write_checkpoint(committed.snapshot)
-        behind_ms = self.store.head(commit_path(1)).modified_ms - self.clock.now_ms()
-        self.clock.advance(behind_ms / 1000 + 40 * 24 * HOUR_SECONDS)
-        cleanup_expired_logs(Snapshot.load(self.store, clock=self.clock), clock=self.clock)
+        long_ago = time() - 40 * 24 * HOUR_SECONDS
+        for file in (self.root / "_delta_log").glob("*.json"):
+            os.utime(file, (long_ago, long_ago))
+        cleanup_expired_logs(Snapshot.load(self.store))
+        assert not holds_version_0(self.store)
 
 
 def test_creation_below_the_tail_is_not_acknowledged(tmp_path: Path) -> None:
     clock = ManualClock(START_MS)
     store = LocalLogStore(tmp_path, clock=clock)
-    creation = Transaction.create(store, observer=Sleep(store, clock), clock=clock, random=Random(1))
+    creation = Transaction.create(store, observer=Sleep(tmp_path, clock), clock=clock, random=Random(1))
     result = creation.add(PROTOCOL, METADATA, add("mine")).commit()
 
     live = Snapshot.load(store, clock=clock).files.to_table(columns=["path"]).column("path").to_pylist()
     assert sorted(live) == ["second", "theirs"], "no reader sees the file"
     assert not isinstance(result, Committed), "and its writer is told so"
+
+
+def holds_version_0(store: LocalLogStore) -> bool:
+    return commit_path(0) in [info.path for info in store.list_directory("_delta_log")]
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_creation_where_version_0_was_cleaned_up_writes_nothing(tmp_path: Path, looked: bool) -> None:
+    """It was written, and not acknowledged; who asked for version 0 of the table read it nevertheless."""
+    clock = ManualClock(START_MS)
+    store = LocalLogStore(tmp_path, clock=clock)
+    creation = Transaction.create(store, clock=clock, known_at_ms=clock.now_ms() if looked else None)
+    creation.add(PROTOCOL, METADATA, add("mine"))
+    Sleep(tmp_path, ManualClock(START_MS)).on_phase(CommitPhase.BEFORE_PUT, 0)
+    clock.advance(60)
+    result = creation.commit()
+    assert isinstance(result, Rejected)
+    assert not result.files_referenced
+    assert isinstance(result.error, StaleCommitError)
+    assert result.error.cause == "Its log has version 1, and version 0 was cleaned up."
+    assert not holds_version_0(store)
 
 
 @pytest.mark.parametrize(
@@ -175,4 +201,10 @@ def test_history_in_which_a_late_write_had_been_cleaned_up() -> None:
 def test_history_in_which_a_refresh_went_behind_an_own_commit() -> None:
     """Its version could not be looked at after the commit, and the handle from before found nothing newer."""
     verdict = run_plan(draw_plan("e0c3e9a286b7:3493"))
+    assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_version_0_was_made_anew() -> None:
+    """A second creator was told that version 0 exists, found it cleaned up, and wrote it."""
+    verdict = run_plan(draw_plan("a5cd20ed1742:1771"))
     assert not verdict.violations, verdict.report()

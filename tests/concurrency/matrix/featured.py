@@ -211,7 +211,9 @@ def log_faults(root: Path) -> list[str]:
     # What was live before the first commit that is left, no commit tells.
     is_whole = paths[:1] == [root / "_delta_log" / f"{0:020d}.json"]
     timed = True
-    for path in paths:
+    for number, path in enumerate(paths):
+        # Nor does one after a gap, which is left where power failed before deletions were durable.
+        is_whole = is_whole and path.stem == f"{number:020d}"
         actions = [json.loads(line) for line in path.read_text().splitlines()]
         for metadata in (a["metaData"] for a in actions if "metaData" in a):
             timed = metadata["configuration"].get("delta.enableInCommitTimestamps") == "true"

@@ -122,7 +122,7 @@ def test_a_change_of_metadata_alone_does_not_hide_what_was_appended(tmp_path: Pa
     )
     with pytest.raises(TableChangedError, match="changes of version 1 ") as caught:
         appended_files(DeltaTable(str(tmp_path)).snapshot, since_version=0)
-    assert caught.value.cause == "Its column mapping mode is none, and later name."
+    assert caught.value.cause == "Its schema has p, which the later schema does not have so."
 
 
 def test_a_table_without_partitions_has_one_that_changes(tmp_path: Path) -> None:

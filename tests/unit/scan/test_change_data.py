@@ -334,3 +334,26 @@ def test_equal_to_deltalakes(tmp_path: Path) -> None:
             tuple(row[name] for name in columns) for row in theirs
         )
         assert ours
+
+
+def test_changes_go_on_where_column_mapping_was_enabled(tmp_path: Path) -> None:
+    """They were refused, although columns keep the names that they have in files."""
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "x": ["a", "b"]}), configuration=feed)
+    table = DeltaTable(tmp_path)
+    table.update({"x": "'c'"}, predicate="id = 2")
+    table.alter.set_properties({"delta.columnMapping.mode": "name"})
+    table.alter.rename_column("x", "y")
+    table.delete("id = 1")
+    found = DeltaTable(tmp_path).load_cdf(0).read_all().to_pylist()
+    assert sorted((row["_commit_version"], row["_change_type"], row["id"], row["y"]) for row in found) == [
+        (0, "insert", 1, "a"),
+        (0, "insert", 2, "b"),
+        (1, "update_postimage", 2, "c"),
+        (1, "update_preimage", 2, "b"),
+        (4, "delete", 1, "a"),
+    ]
+    table.alter.drop_columns("y")
+    with pytest.raises(TableChangedError, match="changes of version 0 ") as caught:
+        DeltaTable(tmp_path).load_cdf(0).read_all()
+    assert caught.value.cause == "Its schema has x, which the later schema does not have so."

@@ -366,5 +366,6 @@ def test_a_creation_that_did_not_look_is_none_where_the_log_was_cleaned_up(tmp_p
     result = creation.commit()
     assert isinstance(result, Rejected)
     assert isinstance(result.error, StaleCommitError)
-    assert result.files_referenced
+    assert not result.files_referenced
+    assert not (tmp_path / "t/_delta_log" / f"{0:020d}.json").exists()
     assert values(uri) == list(range(5))
