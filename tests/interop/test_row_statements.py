@@ -55,6 +55,8 @@ class Kind:
 
     properties: Mapping[str, str] = field(default_factory=dict)
     is_partitioned: bool = False
+    then: Mapping[str, str] = field(default_factory=dict)
+    """Properties that the table gets once it has rows."""
 
 
 KINDS = {
@@ -63,6 +65,7 @@ KINDS = {
     "vectors": Kind(properties={"delta.enableDeletionVectors": "true"}, is_partitioned=True),
     "by name": Kind(properties={"delta.columnMapping.mode": "name"}, is_partitioned=True),
     "by id": Kind(properties={"delta.columnMapping.mode": "id"}),
+    "by name since": Kind(is_partitioned=True, then={"delta.columnMapping.mode": "name"}),
 }
 
 STATEMENTS = (
@@ -96,6 +99,10 @@ def run_spark(requests: list[dict[str, Any]], folder: Path) -> list[Path]:
     return [folder / f"{index}.parquet" for index in range(len(requests))]
 
 
+def texts(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"'{key}' = '{text}'" for key, text in properties.items())
+
+
 def changes_of(table: pa.Table) -> Counter[str]:
     names = ["id", "p", "v", "s", "_change_type", "_commit_version"]
     return Counter(repr([row[name] for name in names]) for row in table.select(names).to_pylist())
@@ -105,12 +112,13 @@ def test_delta_spark_comes_to_the_same_rows_and_tells_the_same_changes(tmp_path:
     made = []
     for name, kind in KINDS.items():
         properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
-        listed = ", ".join(f"'{key}' = '{text}'" for key, text in {**properties, **kind.properties}.items())
+        listed = texts({**properties, **kind.properties})
         by = "PARTITIONED BY (p)" if kind.is_partitioned else ""
         created = [
             f"CREATE TABLE {{t}} ({COLUMNS}) USING delta {by} TBLPROPERTIES ({listed})",
             f"INSERT INTO {{t}} {ROWS.format(first=0, last=15)}",
             f"INSERT INTO {{t}} {ROWS.format(first=15, last=40)}",
+            *([f"ALTER TABLE {{t}} SET TBLPROPERTIES ({texts(kind.then)})"] if kind.then else []),
         ]
         statements = [*STATEMENTS, *([DYNAMIC] if kind.is_partitioned else [])]
         made.append(
