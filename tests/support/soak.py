@@ -1,8 +1,8 @@
 """One area's tests at full counts: `python -m tests.support.soak AREA`, which is what `make soak-AREA` runs.
 
 An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
-file of `tests/e2e/` (`kill-points`), `tests/spark/` (`backfill`) or `tests/concurrency/` (`real-stores`). The
-result, with the seed, the commit, the duration, the machine and what tests recorded of themselves, is written
+file of `tests/e2e/` (`kill-points`), `tests/spark/` (`backfill`), `tests/concurrency/` (`real-stores`) or
+`tests/simulation/` (`featured-simulation`). The result, with the seed, the commit, the duration, the machine and what tests recorded of themselves, is written
 below `benchmarks/results/`.
 """
 
@@ -48,7 +48,7 @@ SEED = _seed()
 def _area_path(area: str) -> Path | None:
     name = area.replace("-", "_")
     tests = ROOT / "tests"
-    files = (tests / folder / f"test_{name}.py" for folder in ("e2e", "spark", "concurrency"))
+    files = (tests / folder / f"test_{name}.py" for folder in ("e2e", "spark", "concurrency", "simulation"))
     places = (tests / name, *files)
     return next((path for path in places if path.exists()), None)
 
