@@ -2,8 +2,8 @@
 
 An area is a program of `benchmarks/soak/` (`concurrent-appends`), a folder of `tests/` (`concurrency`) or a
 file of `tests/e2e/` (`kill-points`), `tests/spark/` (`backfill`), `tests/concurrency/` (`real-stores`) or
-`tests/simulation/` (`featured-simulation`). The result, with the seed, the commit, the duration, the machine and what tests recorded of themselves, is written
-below `benchmarks/results/`.
+`tests/simulation/` (`featured-simulation`). The result, with the seed, the commit, the duration, the machine
+and what tests recorded of themselves, is written below `benchmarks/results/`.
 """
 
 from __future__ import annotations
