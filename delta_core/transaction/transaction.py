@@ -9,40 +9,32 @@ from random import Random
 from typing import Any, Self
 from uuid import uuid4
 
-from delta_core.actions import Action, CommitInfo, Metadata, Protocol, SetTransaction
+from delta_core.actions import Action
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
-from delta_core.schema.column_mapping import ColumnMapping
-from delta_core.schema.json import schema_from_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.snapshot.version_floor import note_version
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
-from delta_core.table_features.support import require_write_support
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
 from delta_core.transaction.committer import CommitRequest, Committer
 from delta_core.transaction.conflict_resolver import ConflictResolver
-from delta_core.transaction.file_checks import require_consistent_files
-from delta_core.transaction.file_matching import file_matcher
+from delta_core.transaction.final_actions import definition_after, final_actions, require_files
+from delta_core.transaction.footprint import footprint_of
 from delta_core.transaction.iceberg_rules import keep_iceberg_rules
 from delta_core.transaction.idempotency import already_applied, covering
-from delta_core.transaction.in_commit_time import (
-    begin_in_commit_times,
-    has_in_commit_times,
-    in_commit_time,
-    settled_provenance,
-)
+from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
 from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters, recounted
-from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
+from delta_core.transaction.read_set import ReadSet
 from delta_core.transaction.reordering import WinnerExamination
-from delta_core.transaction.row_ids import require_enablement, row_ids
+from delta_core.transaction.row_ids import row_ids
 from delta_core.transaction.staged_commit import StagedCommit
 from delta_core.transaction.staged_files import StagedFiles, staged_paths
 from delta_core.transaction.stale_writer_guard import StaleWriterGuard
@@ -314,7 +306,7 @@ class Transaction:
         result = committer.run()
         if not isinstance(result, Committed):
             return result
-        note_version(self.store, self._metadata_of(actions).id, result.version)
+        note_version(self.store, definition_after(self.snapshot, actions).metadata.id, result.version)
         snapshot = self._snapshot_after(committer.tail)
         if snapshot is not None:  # whoever slept after the write knows the table no better than before it
             snapshot.known_at_ms = min(snapshot.known_at_ms, began_ms)
@@ -323,7 +315,7 @@ class Transaction:
         return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
 
     def _guard(self, actions: Sequence[Action]) -> StaleWriterGuard:
-        properties = TableProperties.of(self._metadata_of(actions).configuration)
+        properties = TableProperties.of(definition_after(self.snapshot, actions).metadata.configuration)
         return StaleWriterGuard(
             store=self.store,
             clock=self._clock,
@@ -342,46 +334,22 @@ class Transaction:
         )
 
     def _final_actions(self) -> list[Action]:
-        actions: list[Action] = [a for a in self._actions if not isinstance(a, CommitInfo)]
-        key = self.properties.txn
-        if key is not None and not any(
-            isinstance(a, SetTransaction) and a.app_id == key.app_id for a in actions
-        ):
-            actions.insert(0, replace(key, last_updated_ms=key.last_updated_ms or self._clock.now_ms()))
-        protocols = [a for a in actions if isinstance(a, Protocol)]
-        metadatas = [a for a in actions if isinstance(a, Metadata)]
-        if len(protocols) > 1 or len(metadatas) > 1:
-            raise CommitError("A commit holds at most one protocol and one metadata action.")
-        if self.snapshot is None and not (protocols and metadatas):
-            raise CommitError("A commit that creates a table needs a protocol and metadata.")
-        self._check_files(actions)
-        if protocols or metadatas:
-            protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
-            require_write_support(protocol, metadata, surface=self._surface)
-            settled = settled_provenance(self.snapshot, protocol, metadata)
-            # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the
-            # protocol changes.
-            if settled is not metadata or (
-                not metadatas and begin_in_commit_times(self.snapshot, protocol, metadata)
-            ):
-                actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
-            require_enablement(self.snapshot, protocol, settled, actions)
+        actions = final_actions(
+            self._actions,
+            base=self.snapshot,
+            operation=self._operation,
+            surface=self._surface,
+            key=self.properties.txn,
+            reuses_files=self._reuses_files,
+            now_ms=self._clock.now_ms(),
+        )
         if keep_iceberg_rules(self.snapshot, actions, operation=self._operation):
             # A file that is added meanwhile has not been looked at.
             self._reads_whole_table, self._isolation = True, IsolationLevel.SERIALIZABLE
         return actions
 
-    def _check_files(self, actions: Sequence[Action]) -> None:
-        staged = next((a for a in actions if isinstance(a, Metadata)), None)
-        require_consistent_files(
-            actions,
-            operation=self._operation,
-            before=None if self.snapshot is None else self.snapshot.properties,
-            after=None if staged is None or self._reuses_files else TableProperties.of(staged.configuration),
-        )
-
     def _stampers(self, actions: Sequence[Action]) -> tuple[Stamper, ...]:
-        protocol, metadata = self._protocol_of(actions), self._metadata_of(actions)
+        protocol, metadata = definition_after(self.snapshot, actions)
         if protocol.writer_features is None:
             return ()  # They are features that exist by name only.
         active = has_in_commit_times(protocol, metadata)
@@ -391,40 +359,20 @@ class Transaction:
         )
         return tuple(stamper for stamper in found if stamper is not None)
 
-    def _footprint(self, actions: Sequence[Action], stampers: Sequence[Stamper]) -> TransactionFootprint:
-        metadata = self.snapshot.metadata if self.snapshot is not None else None
-        if self.snapshot is not None:
-            matcher = file_matcher(
-                self.snapshot.schema, self.snapshot.partition_columns, mapping=self.snapshot.column_mapping
-            )
-        else:
-            created = next(a for a in actions if isinstance(a, Metadata))
-            matcher = file_matcher(
-                schema_from_json(created.schema_string),
-                created.partition_columns,
-                mapping=ColumnMapping.of(created.configuration),
-            )
-        level = self._isolation
-        if level is None:
-            configured = TableProperties.of(self._metadata_of(actions).configuration).isolation_level
-            level = IsolationLevel(str(configured))
-        return TransactionFootprint.of(
+    def _stage(self, actions: Sequence[Action], stampers: tuple[Stamper, ...]) -> StagedCommit:
+        footprint = footprint_of(
             actions,
+            base=self.snapshot,
             reads=ReadSet(
                 whole_table=self._reads_whole_table,
                 predicates=tuple(self._predicates),
                 files=frozenset(self._read_files) if self._read_files is not None else None,
             ),
-            isolation=effective_isolation(actions, level),
-            base_metadata=metadata,
-            matcher=matcher,
+            isolation=self._isolation,
             reuses_files=self._reuses_files,
             stamped_domains=frozenset().union(*(stamper.domains for stamper in stampers)),
             known_at_ms=self._known_at_ms,
         )
-
-    def _stage(self, actions: Sequence[Action], stampers: tuple[Stamper, ...]) -> StagedCommit:
-        footprint = self._footprint(actions, stampers)
         return StagedCommit(
             actions=actions,
             examination=WinnerExamination(transaction=footprint),
@@ -461,7 +409,12 @@ class Transaction:
                 )
             if resolved is None:
                 return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
-            self._check_files(resolved.actions)
+            require_files(
+                resolved.actions,
+                base=self.snapshot,
+                operation=self._operation,
+                reuses_files=self._reuses_files,
+            )
             staged.become(self._stage(list(resolved.actions), staged.stampers))
             guard.go_on_as(resolved.actions)
             self._metrics = recounted(self._metrics, resolved.counts)
@@ -487,12 +440,6 @@ class Transaction:
             return False
         # Where nobody writes checkpoints the log stays as long as it is.
         return self._base().version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
-
-    def _protocol_of(self, actions: Sequence[Action]) -> Protocol:
-        return next((a for a in actions if isinstance(a, Protocol)), None) or self._base().protocol
-
-    def _metadata_of(self, actions: Sequence[Action]) -> Metadata:
-        return next((a for a in actions if isinstance(a, Metadata)), None) or self._base().metadata
 
     def _base(self) -> Snapshot:
         # Whoever creates a table has staged both actions, and reads nothing that was there before.
