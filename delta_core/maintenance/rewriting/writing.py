@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -124,17 +123,4 @@ def _writable(rows: pa.Table) -> pa.Table:
 
 def _statistics(layout: FileLayout, footer: pq.FileMetaData, floats: StatisticsAccumulator) -> str:
     """The footer's statistics; floating-point bounds from the rows, since footers hide NaN."""
-    stats = orjson.loads(statistics_of_leaves(footer, layout.leaves()))
-    seen = orjson.loads(floats.to_json())
-    for key in ("minValues", "maxValues", "nullCount", "nanCount"):
-        if seen.get(key):
-            stats[key] = _merged(stats.get(key) or {}, seen[key])
-    return orjson.dumps(stats).decode()
-
-
-def _merged(first: dict[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(first)
-    for key, value in second.items():
-        known = result.get(key)
-        result[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return result
+    return statistics_of_leaves(footer, layout.leaves()).with_columns(floats.found()).to_json()
