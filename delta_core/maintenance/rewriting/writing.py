@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
-from delta_core.data.compression import arrow_codec
 from delta_core.data.file_writer import data_file_name
 from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_of_leaves
 from delta_core.errors import VerificationError
@@ -18,6 +17,7 @@ from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.schema.required import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.parquet_format import ParquetFormat, page_version_of
 
 ROW_GROUP_ROWS = 1 << 20
 """Rows that are gathered before they are written as one row group."""
@@ -54,6 +54,7 @@ def write_file(
     compression = layout.compression
     schema = layout.file_schema(encoding)
     path = "/".join(part for part in (directory, data_file_name(sequence, compression)) if part)
+    encoded = ParquetFormat(codec=compression, page_version=page_version_of(layout.plan.properties))
     floats = StatisticsAccumulator(leaf for leaf in layout.leaves() if leaf.data_type in (FLOAT, DOUBLE))
     footers: list[pq.FileMetaData] = []
     with (
@@ -61,13 +62,13 @@ def write_file(
         pq.ParquetWriter(
             sink,
             schema,
-            compression=arrow_codec(compression),
             use_dictionary=list(encoding.dictionary),
             store_schema=False,
             # As Spark writes them; also much faster than byte arrays.
             store_decimal_as_integer=True,
             write_page_checksum=True,
             metadata_collector=footers,
+            **encoded.writer_options(),
         ) as writer,
     ):
         for rows in tables:
