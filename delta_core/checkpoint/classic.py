@@ -94,7 +94,8 @@ def _write(snapshot: Snapshot, sink: pa.NativeFile) -> _Written:
     rows = CheckpointRows.of(snapshot)
     # Protocol and metadata stay alone, to be found quickly.
     others = action_rows(rows.other_actions(), rows.schema)
-    num_rows = write_parquet(sink, rows.schema, chain([others], rows.file_groups()))
+    groups = chain([others], rows.file_groups())
+    num_rows = write_parquet(sink, rows.schema, groups, encoded=rows.encoded)
     return _Written(num_rows=num_rows, size_bytes=sink.tell())
 
 

@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions.checkpoint_schema import PARSED_PARTITION_VALUES, PARSED_STATISTICS
-from delta_core.errors import CorruptLogError
+from delta_core.errors import CorruptLogError, InvalidTableError
 from delta_core.replay.map_texts import map_values
 from delta_core.scan.statistics import has_bounds, stated_statistics
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import DataType
+from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import writer_features
-from delta_core.table_features.stats_leaves import stats_leaves
+from delta_core.table_features.stats_leaves import every_leaf, stats_leaves
 
 Path = tuple[str, ...]
 Tree = dict[str, "pa.Array | Tree"]
@@ -47,16 +48,31 @@ class ParsedColumns:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ParsedColumns:
-        """Those of a snapshot's table: only the columns that get statistics at all."""
+        """Those of a snapshot's table: only the columns that get statistics at all.
+
+        The columns that the table is clustered by are among them, whatever the properties say.
+        """
         schema, mapping = snapshot.schema, snapshot.column_mapping
-        leaves = stats_leaves(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
+        every = every_leaf(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
+        wanted = {
+            leaf.path
+            for leaf in stats_leaves(
+                schema, snapshot.properties, partition_columns=snapshot.partition_columns
+            )
+        }
+        clustered = _clustered_by(snapshot)
+        physical = {leaf.path: mapping.physical_path(leaf.path, schema) for leaf in every}
         partitions = {}
         for name in snapshot.partition_columns:
             found = schema.find(name)
             if found is not None:
                 partitions[mapping.physical_name(found)] = found.data_type
         return cls(
-            leaves={mapping.physical_path(leaf.path, schema): leaf.data_type for leaf in leaves},
+            leaves={
+                physical[leaf.path]: leaf.data_type
+                for leaf in every
+                if leaf.path in wanted or physical[leaf.path] in clustered
+            },
             partitions=partitions,
             says_tight="deletionVectors" in writer_features(snapshot.protocol),
         )
@@ -106,6 +122,15 @@ class ParsedColumns:
             name: _parsed_texts(map_values(values, name), kind) for name, kind in self.partitions.items()
         }
         return _struct(columns)
+
+
+def _clustered_by(snapshot: Snapshot) -> frozenset[Path]:
+    try:
+        found = clustering_of(snapshot)
+    except InvalidTableError:
+        # What cannot be read asks for no statistics; that it cannot is said where it is needed.
+        return frozenset()
+    return frozenset(() if found is None else found.columns)
 
 
 def _parsed_texts(texts: pa.StringArray, kind: DataType) -> pa.Array:

@@ -18,6 +18,7 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransactio
 from delta_core.actions.checkpoint_schema import add_rows, checkpoint_schema, remove_rows
 from delta_core.checkpoint.parsed_columns import ParsedColumns
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.parquet_format import ParquetFormat
 
 # Readers work a row group at a time: large enough for little overhead, small enough for little memory.
 ROW_GROUP_ROWS = 65_536
@@ -40,6 +41,7 @@ _UNIQUE = frozenset(
         "remove.deletionVector.pathOrInlineDv",
     }
 )
+_PLAIN = ParquetFormat()
 _UNIQUE_BELOW = ("add.stats_parsed.minValues.", "add.stats_parsed.maxValues.")
 
 
@@ -69,6 +71,11 @@ class CheckpointRows:
             statistics=None if self.parsed is None else self.parsed.statistics_type,
             partition_values=None if self.parsed is None else self.parsed.partition_type,
         )
+
+    @property
+    def encoded(self) -> ParquetFormat:
+        """What their files are written with."""
+        return ParquetFormat.of_log(self.snapshot.properties)
 
     def other_actions(self) -> list[Protocol | Metadata | SetTransaction | DomainMetadata]:
         """All that are no files, without expired application transactions."""
@@ -158,8 +165,20 @@ def _repeating(schema: pa.Schema) -> list[str]:
     return [leaf for leaf in leaves if leaf not in _UNIQUE and not leaf.startswith(_UNIQUE_BELOW)]
 
 
-def write_parquet(sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.RecordBatch | pa.Table]) -> int:
+def write_parquet(
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    groups: Iterable[pa.RecordBatch | pa.Table],
+    *,
+    encoded: ParquetFormat = _PLAIN,
+) -> int:
     """Write rows as they come, a row group for each part that is not longer than ROW_GROUP_ROWS.
+
+    Args:
+        sink: where to.
+        schema: of the rows.
+        groups: the rows.
+        encoded: how, by the table's properties.
 
     Returns:
         How many rows.
@@ -169,10 +188,10 @@ def write_parquet(sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Re
         # The schema in Arrow's own form only makes the footer larger.
         sink,
         schema,
-        compression="snappy",
         use_dictionary=_repeating(schema),
         store_schema=False,
         write_page_checksum=True,
+        **encoded.writer_options(),
     ) as writer:
         for group in groups:
             writer.write(group, row_group_size=ROW_GROUP_ROWS)

@@ -51,7 +51,9 @@ def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
         while not batches.exhausted:
             paths.append(sidecar_path(version, len(paths) + 1, uuid4()))
             with created_by_us(store, paths[-1], clock=rows.snapshot.clock) as sink:
-                num_actions = write_parquet(sink, schema, batches.next_rows(max_actions))
+                num_actions = write_parquet(
+                    sink, schema, batches.next_rows(max_actions), encoded=rows.encoded
+                )
             written.append(Sidecar(info=store.head(paths[-1]), num_actions=num_actions))
     except BaseException:
         delete_sidecars(store, paths)

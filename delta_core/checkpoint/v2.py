@@ -157,12 +157,12 @@ def _write_manifest(
         try:
             classic = checkpoint_path(snapshot.version)
             with created(snapshot.store, classic, clock=snapshot.clock) as sink:
-                write_parquet(sink, schema, [batch])
+                write_parquet(sink, schema, [batch], encoded=rows.encoded)
             return classic
         except ObjectExistsError:
             pass  # one that cannot be read: the log's readers look further
     with created_by_us(snapshot.store, path, clock=snapshot.clock) as sink:
-        write_parquet(sink, schema, [batch])
+        write_parquet(sink, schema, [batch], encoded=rows.encoded)
     return path
 
 

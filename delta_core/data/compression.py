@@ -22,11 +22,6 @@ EXTENSIONS: dict[str, str] = {
 """By codec, how the names of its files end."""
 
 
-def arrow_codec(compression: Compression) -> str:
-    """The name in pyarrow, whose lz4 is what Parquet calls LZ4_RAW."""
-    return "lz4" if compression == "lz4_raw" else compression
-
-
 def choose_compression(asked: str | None, properties: TableProperties) -> Compression:
     """The codec that a caller asked for, else that of the table, else snappy.
 

@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 
 from delta_core.actions.add_file import AddFile
 from delta_core.clock import Clock
-from delta_core.data.compression import EXTENSIONS, Compression, arrow_codec
+from delta_core.data.compression import EXTENSIONS, Compression
 from delta_core.data.encoder_bounds import EncoderBounds
 from delta_core.data.partitioning import Partition
 from delta_core.data.statistics_collector import StatisticsAccumulator
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.parquet_format import ParquetFormat
 
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 64 << 20
@@ -44,6 +45,7 @@ class FileTarget:
         directory: prefix below the table root.
         target_bytes: a file is closed once it has this size.
         max_rows: no file gets more rows.
+        page_version: of data pages, as `ParquetFormat` has it.
         name_prefix: how the files' names begin.
     """
 
@@ -57,6 +59,7 @@ class FileTarget:
     data_change: bool
     tight_bounds: bool | None
     clock: Clock
+    page_version: str = "1.0"
     name_prefix: str = "part"
 
     @property
@@ -85,12 +88,12 @@ class _OpenFile:
             self._writer = pq.ParquetWriter(
                 self._sink,
                 target.file_schema,
-                compression=arrow_codec(target.compression),
                 store_schema=False,
                 # As Spark writes them, and a fifth faster than byte arrays.
                 store_decimal_as_integer=True,
                 metadata_collector=self._footers,
                 write_page_checksum=True,
+                **ParquetFormat(codec=target.compression, page_version=target.page_version).writer_options(),
             )
         except BaseException as error:
             self.abort(error)
@@ -148,6 +151,10 @@ class _OpenFile:
 
     def abort(self, error: BaseException) -> None:
         """Leave nothing in the store."""
+        writer = getattr(self, "_writer", None)
+        if writer is not None:
+            # Else it would write a footer, to a sink that is closed, once nobody holds it any more.
+            writer.is_open = False
         try:
             self._stack.__exit__(type(error), error, error.__traceback__)
         except BaseException as raised:

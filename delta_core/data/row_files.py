@@ -26,6 +26,7 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.commit_time import whole_number
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.parquet_format import page_version_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class RowFileWriter:
 
         Raises:
             ConfigurationError: a size or number of rows that is not positive.
+            InvalidTablePropertyError: the table's properties ask for a codec or pages that there are not.
             InvalidTableError, SchemaError: see `PhysicalStep`.
         """
         options = FileOptions() if options is None else options
@@ -110,6 +112,7 @@ class RowFileWriter:
             data_change=options.data_change,
             tight_bounds=options.tight_bounds,
             clock=clock,
+            page_version=page_version_of(table_properties),
             name_prefix=options.name_prefix,
         )
         self._plan = plan

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,46 @@ from delta_core.schema.types import (
 )
 
 _FLOATING = (FLOAT, DOUBLE)
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatistics:
+    """What is known of one file's columns, by path.
+
+    Attributes:
+        minimums, maximums: in their JSON form; a decimal there is exact, and would not be once JSON has been
+            read again.
+        nan_free: floating-point columns known to hold no NaN.
+    """
+
+    num_records: int
+    minimums: Mapping[Path, object] = field(default_factory=dict)
+    maximums: Mapping[Path, object] = field(default_factory=dict)
+    null_counts: Mapping[Path, int] = field(default_factory=dict)
+    nan_free: tuple[Path, ...] = ()
+
+    def with_columns(self, other: FileStatistics) -> FileStatistics:
+        """The same file's, where `other` knows more, or knows better, of some columns."""
+        return FileStatistics(
+            num_records=self.num_records,
+            minimums={**self.minimums, **other.minimums},
+            maximums={**self.maximums, **other.maximums},
+            null_counts={**self.null_counts, **other.null_counts},
+            nan_free=tuple(dict.fromkeys((*self.nan_free, *other.nan_free))),
+        )
+
+    def to_json(self, *, tight_bounds: bool | None = None) -> str:
+        """The JSON text; see `stats_json`."""
+        return stats_json(
+            num_records=self.num_records,
+            minimums=self.minimums,
+            maximums=self.maximums,
+            null_counts=self.null_counts,
+            nan_free=self.nan_free,
+            tight_bounds=tight_bounds,
+        )
 
 
 def collect_statistics(
@@ -114,28 +155,31 @@ class StatisticsAccumulator:
         """Say nothing of a leaf's bounds: there are values that no bound is known of."""
         self._unbounded.add(leaf.path)
 
-    def to_json(self, *, tight_bounds: bool | None = None) -> str:
-        """The JSON text for everything seen."""
-        minimums: dict[tuple[str, ...], object] = {}
-        maximums: dict[tuple[str, ...], object] = {}
+    def found(self) -> FileStatistics:
+        """What everything seen amounts to."""
+        minimums: dict[Path, object] = {}
+        maximums: dict[Path, object] = {}
         for leaf in self._leaves:
             path = leaf.path
             if path in self._has_nan | self._unbounded or path not in self._minimums:
                 continue
             _put(minimums, path, _bound(self._minimums[path], leaf, maximum=False))
             _put(maximums, path, _bound(self._maximums[path], leaf, maximum=True))
-        return stats_json(
+        return FileStatistics(
             num_records=self._num_records,
             minimums=minimums,
             maximums=maximums,
-            null_counts=self._null_counts,
-            nan_free=[
+            null_counts=dict(self._null_counts),
+            nan_free=tuple(
                 leaf.path
                 for leaf in self._leaves
                 if leaf.data_type in _FLOATING and leaf.path not in self._has_nan
-            ],
-            tight_bounds=tight_bounds,
+            ),
         )
+
+    def to_json(self, *, tight_bounds: bool | None = None) -> str:
+        """The JSON text for everything seen."""
+        return self.found().to_json(tight_bounds=tight_bounds)
 
 
 def leaf_column(data: pa.Table | pa.RecordBatch, leaf: StatsLeaf) -> pa.Array | pa.ChunkedArray:
@@ -166,17 +210,15 @@ def statistics_from_footer(
         tight_bounds: see `stats_json`.
     """
     leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
-    return statistics_of_leaves(metadata, leaves, tight_bounds=tight_bounds)
+    return statistics_of_leaves(metadata, leaves).to_json(tight_bounds=tight_bounds)
 
 
-def statistics_of_leaves(
-    metadata: pq.FileMetaData, leaves: Iterable[StatsLeaf], *, tight_bounds: bool | None = None
-) -> str:
-    """`statistics_from_footer` of leaves that are known already, by their paths in the file."""
-    minimums: dict[tuple[str, ...], object] = {}
-    maximums: dict[tuple[str, ...], object] = {}
-    null_counts: dict[tuple[str, ...], int] = {}
-    nan_free: list[tuple[str, ...]] = []
+def statistics_of_leaves(metadata: pq.FileMetaData, leaves: Iterable[StatsLeaf]) -> FileStatistics:
+    """What `statistics_from_footer` says, of leaves that are known already, by their paths in the file."""
+    minimums: dict[Path, object] = {}
+    maximums: dict[Path, object] = {}
+    null_counts: dict[Path, int] = {}
+    nan_free: list[Path] = []
     positions = footer_positions(metadata)
     for leaf in leaves:
         # Arrays, maps and variants are leaves here and several columns there.
@@ -204,13 +246,12 @@ def statistics_of_leaves(
             _put(maximums, leaf.path, _bound(max(g.maximum for g in filled), leaf, maximum=True))
             if leaf.data_type in _FLOATING:
                 nan_free.append(leaf.path)
-    return stats_json(
+    return FileStatistics(
         num_records=metadata.num_rows,
         minimums=minimums,
         maximums=maximums,
         null_counts=null_counts,
-        nan_free=nan_free,
-        tight_bounds=tight_bounds,
+        nan_free=tuple(nan_free),
     )
 
 

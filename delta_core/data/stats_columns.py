@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -96,9 +96,9 @@ def bound_to_json(
 def stats_json(
     *,
     num_records: int,
-    minimums: dict[tuple[str, ...], object],
-    maximums: dict[tuple[str, ...], object],
-    null_counts: dict[tuple[str, ...], int],
+    minimums: Mapping[tuple[str, ...], object],
+    maximums: Mapping[tuple[str, ...], object],
+    null_counts: Mapping[tuple[str, ...], int],
     nan_free: Sequence[tuple[str, ...]] = (),
     tight_bounds: bool | None = None,
 ) -> str:
@@ -134,7 +134,7 @@ def _timestamp_text(value: dt.datetime, *, zoned: bool, up: bool) -> str | None:
     return rounded.isoformat(timespec="milliseconds") + ("Z" if zoned else "")
 
 
-def _tree(values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
+def _tree(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, value in values.items():
         node = tree

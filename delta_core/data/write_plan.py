@@ -22,7 +22,11 @@ from delta_core.table_features.feature import writer_features
 from delta_core.table_features.generation import GenerationExpression, generation_expressions
 from delta_core.table_features.identity import IdentityColumn, identity_columns, validate_identity
 from delta_core.table_features.row_tracking import RowTracking
-from delta_core.table_features.table_properties import TableProperties, parse_bool
+from delta_core.table_features.table_properties import (
+    WRITE_PARTITION_COLUMNS,
+    TableProperties,
+    parse_bool,
+)
 
 T = TypeVar("T")
 
@@ -180,10 +184,13 @@ def _derived(
 
 
 def _materialises(configuration: Mapping[str, str], features: frozenset[str]) -> bool:
-    """PROTOCOL.md, "Writer Requirements for IcebergCompatV1"; the feature of that name asks for it alone."""
-    return _MATERIALISING_FEATURE in features or any(
-        feature in features and _is_on(configuration, key) for feature, key in _ICEBERG.items()
-    )
+    """PROTOCOL.md, "Writer Requirements for IcebergCompatV1"; the feature of that name asks for it alone.
+
+    A table may also just prefer it, by a property that binds no writer.
+    """
+    if _MATERIALISING_FEATURE in features or _is_on(configuration, WRITE_PARTITION_COLUMNS.key):
+        return True
+    return any(feature in features and _is_on(configuration, key) for feature, key in _ICEBERG.items())
 
 
 def _row_tracking(configuration: Mapping[str, str], features: frozenset[str]) -> RowTracking | None:

@@ -31,14 +31,14 @@ OF_OTHER_WRITERS = frozenset(
         "delta.enableIcebergCompatV3",
         "delta.enableMaterializePartitionColumnsFeature",
         "delta.enableVariantShredding",
-        "delta.parquet.format.version",
+        "delta.rowTrackingSuspended",
         "delta.sampleRetentionDuration",
         "delta.tuneFileSizesForRewrites",
         "delta.universalFormat.enabledFormats",
     }
 )
-"""Properties that other engines act on; stored as they are. Those that need a table feature are refused by
-its name before."""
+"""Properties that other engines act on, or parts of the library by themselves; stored as they are. Those that
+need a table feature are refused by its name before."""
 
 _SPELLINGS = {name.lower(): name for name in {*(item.key for item in ALL_PROPERTIES), *OF_OTHER_WRITERS}}
 

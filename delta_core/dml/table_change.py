@@ -48,6 +48,7 @@ from delta_core.table_features.generation import validate_generated
 from delta_core.table_features.iceberg_compat import require_iceberg_compatibility
 from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.row_tracking import refuse_hidden_columns
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.upgrade import supported_features
 
@@ -370,6 +371,7 @@ def _check_new(columns: TableColumns) -> None:
     columns.validated()
     require_writable_void(columns.schema)
     refuse_change_columns(columns.schema, columns.configuration)
+    refuse_hidden_columns(columns.schema, columns.configuration)
 
 
 def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None:

@@ -103,7 +103,7 @@ def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
     present: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
     if checkpoint.v2 is not None:
         present["v2Checkpoint"] = checkpoint.v2.to_json()
-        present[CHECKSUM_KEY] = json_checksum(present)
+    present[CHECKSUM_KEY] = json_checksum(present)
     store.put(LAST_CHECKPOINT_PATH, orjson.dumps(present))
 
 

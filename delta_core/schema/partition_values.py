@@ -176,8 +176,15 @@ def value_of(values: Mapping[str, str | None], name: str) -> str | None:
 
 
 def hive_directory(column: str, text: str | None) -> str:
-    """The directory name of one partition value: `column=value`, both escaped, null as Hive writes it."""
-    return f"{_escape(column)}={HIVE_NULL if text in (None, '') else _escape(str(text))}"
+    """The directory name of one partition value: `column=value`, both escaped, null as Hive writes it.
+
+    It is never hidden, as no directory with data files may be (PROTOCOL.md, "Data Files"): engines leave
+    those alone that begin with `_` or `.`.
+    """
+    name = _escape(column)
+    if name.startswith(("_", ".")):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return f"{name}={HIVE_NULL if text in (None, '') else _escape(str(text))}"
 
 
 def unescape_hive(text: str) -> str:

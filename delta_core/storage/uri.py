@@ -19,6 +19,7 @@ from delta_core.storage.remote_uri import REMOTE_SCHEMES, parse_remote_uri, path
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):/")
 _URI_SAFE = "/=:@!$&'()*+,;~-._"
+_FIRST_SEGMENT_SAFE = _URI_SAFE.replace(":", "")
 
 MAX_PATH_CHARACTERS = 1 << 15
 """Longer than any store's names; resolving a path takes time with the square of its length."""
@@ -102,8 +103,18 @@ def local_path_of_uri(canonical_uri: str) -> Path:
 
 
 def encode_data_path(path: str) -> str:
-    """A store path (decoded, relative to the root) as it is written to the log."""
-    return quote(path, safe=_URI_SAFE)
+    """A store path (decoded, relative to the root) as it is written to the log.
+
+    A colon in the first segment is escaped: others would take what stands before it for a scheme (RFC 2396,
+    section 5), and find the file nowhere.
+    """
+    first, slash, rest = path.partition("/")
+    return quote(first, safe=_FIRST_SEGMENT_SAFE) + slash + quoted_text(rest)
+
+
+def quoted_text(text: str) -> str:
+    """A part of a path, after its first segment, as it is written to the log."""
+    return quote(text, safe=_URI_SAFE)
 
 
 def canonical_log_path(raw_log_path: str) -> str:

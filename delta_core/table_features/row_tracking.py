@@ -5,10 +5,13 @@ PROTOCOL.md, "Row Tracking".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.errors import InvalidTableError, RowTrackingDisabledError
+from delta_core.errors import InvalidTableError, RowTrackingDisabledError, SchemaError
+from delta_core.schema.column_mapping import NAME_KEY
+from delta_core.schema.types import StructType
 from delta_core.table_features.feature import writer_features
 
 _FEATURE = "rowTracking"
@@ -57,6 +60,25 @@ class RowTracking:
                 fix="Restore a version of the table whose properties are complete",
             )
         return cls(row_id_column=names[0], row_commit_version_column=names[1])
+
+
+def refuse_hidden_columns(schema: StructType, configuration: Mapping[str, str]) -> None:
+    """Refuse a column that is called as one in which files keep the ids of rows.
+
+    The names stay taken where row tracking is off: files may have such columns already (PROTOCOL.md, "Writer
+    Requirements for Row Tracking").
+
+    Raises:
+        SchemaError: there is one; its values would be taken for ids.
+    """
+    hidden = {configuration.get(key) for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)} - {None}
+    for field in schema if hidden else ():
+        if hidden & {field.name, field.metadata.get(NAME_KEY)}:
+            raise SchemaError(
+                f"No column of this table can be called {field.name}",
+                cause="Its row tracking has a column of that name in data files",
+                fix="Choose another name",
+            )
 
 
 def _disabled(operation: str, cause: str) -> RowTrackingDisabledError:

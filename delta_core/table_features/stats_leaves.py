@@ -81,11 +81,7 @@ def stats_leaves(
     partition_columns: Sequence[str] = (),
 ) -> list[StatsLeaf]:
     """The leaves that get statistics, in schema order. Arrays and maps are leaves."""
-    partitions = {name.casefold() for name in partition_columns}
-    data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
-    # Named by a table property that not everything which has the other two knows of.
-    length = getattr(properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH)
-    leaves = list(_leaves(data, (), length))
+    leaves = every_leaf(schema, properties, partition_columns=partition_columns)
     if properties is None:
         return leaves[:32]
     named = properties.data_skipping_stats_columns
@@ -94,6 +90,20 @@ def stats_leaves(
         return [leaf for leaf in leaves if any(_is_below(leaf.path, path) for path in wanted)]
     count = properties.data_skipping_num_indexed_cols
     return leaves if count < 0 else leaves[:count]
+
+
+def every_leaf(
+    schema: StructType,
+    properties: SkippingProperties | None = None,
+    *,
+    partition_columns: Sequence[str] = (),
+) -> list[StatsLeaf]:
+    """All leaves but partition columns, in schema order, whichever of them the properties want."""
+    partitions = {name.casefold() for name in partition_columns}
+    data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
+    # Named by a table property that not everything which has the other two knows of.
+    length = getattr(properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH)
+    return list(_leaves(data, (), length))
 
 
 def parse_column_list(text: str) -> list[tuple[str, ...]]:

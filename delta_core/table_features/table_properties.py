@@ -152,6 +152,12 @@ def _codec(text: str) -> str:
     return codec
 
 
+def _page_version(text: str) -> str:
+    if re.fullmatch(r"1\.0\.0|2\.\d+\.\d+", text) is None:
+        raise ValueError("it is neither 1.0.0 nor a version such as 2.12.0")
+    return f"{text[0]}.0"
+
+
 def _column_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -215,7 +221,18 @@ PARQUET_COMPRESSION_CODEC = TableProperty(
     key="delta.parquet.compression.codec",
     default="snappy",
     parse=_codec,
-    help="Codec of new data files: snappy, zstd, gzip, brotli, lz4_raw or none.",
+    help="Codec of new data files and checkpoints: snappy, zstd, gzip, brotli, lz4_raw or none.",
+)
+PARQUET_FORMAT_VERSION = TableProperty(
+    key="delta.parquet.format.version",
+    default="1.0",
+    parse=_page_version,
+    help="Format of data pages in new Parquet files: 1.0.0, or 2 with a minor and a patch version.",
+)
+WRITE_PARTITION_COLUMNS = _flag(
+    "delta.writePartitionColumnsToParquet",
+    False,
+    "Whether new data files hold the partition columns too, where no table feature says it.",
 )
 ISOLATION_LEVEL = TableProperty(
     key="delta.isolationLevel",

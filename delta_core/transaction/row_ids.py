@@ -190,7 +190,7 @@ def enables_row_tracking(metadata: Metadata | None) -> bool:
 def require_enablement(
     base: Snapshot | None, protocol: Protocol, metadata: Metadata, actions: Sequence[Action]
 ) -> None:
-    """Check what must hold in the commit that enables row tracking; nothing to do in others.
+    """Check what must hold in a commit that enables row tracking, or that suspends it.
 
     Loads the live files' row ids in that commit.
 
@@ -199,15 +199,20 @@ def require_enablement(
             tracking is suspended at once.
         RowTrackingDisabledError: the protocol does not have the feature.
     """
-    if not enables_row_tracking(metadata) or (base is not None and enables_row_tracking(base.metadata)):
+    if not enables_row_tracking(metadata):
         return
-    RowTracking.of(protocol, metadata, operation="enable row tracking")
-    if _is_true(metadata, SUSPENDED):
+    was_enabled = base is not None and enables_row_tracking(base.metadata)
+    # A table that another writer has left so still has its other commits.
+    was_both = base is not None and was_enabled and _is_true(base.metadata, SUSPENDED)
+    if _is_true(metadata, SUSPENDED) and not was_both:
         raise InvalidTableError(
             "Row tracking cannot be enabled and suspended at once.",
             cause=f"{SUSPENDED} is true, so new rows would get no ids.",
-            fix=f"Set {SUSPENDED} to false.",
+            fix=f"Set {SUSPENDED} or {ENABLE_ROW_TRACKING.key} to false.",
         )
+    if was_enabled:
+        return
+    RowTracking.of(protocol, metadata, operation="enable row tracking")
     if base is None:
         return
     touched = {canonical_log_path(a.path) for a in actions if isinstance(a, AddFile | RemoveFile)}

@@ -60,17 +60,41 @@ _OBJECT = {"metadata": "11020001026162", "value": "020200010002040c050c06"}
 INPUTS: dict[str, list[Json]] = {
     "plain": [_create(), *_ALL, _RESTORE, {"do": "overwrite", "rows": _rows(20, 2)}],
     "partitioned": [_create(by=["p"]), *_ALL, {"do": "delete", "where": "p = 'p1'"}],
-    "append-only": [_create(delta__appendOnly="true"), _APPEND, _MORE],
-    "not-null": [_create(field("q", "string", nullable=False)), {"do": "append", "rows": _rows(1, 3, q="q")}],
+    "append-only": [
+        _create(delta__appendOnly="true"),
+        _APPEND,
+        _MORE,
+        {**_DELETE, "refused": True},
+        {**_REPLACE, "refused": True},
+        {"do": "set", "properties": {"delta.appendOnly": "false"}},
+        _DELETE,
+    ],
+    "not-null": [
+        _create(field("q", "string", nullable=False)),
+        {"do": "append", "rows": _rows(1, 3, q="q")},
+        {"do": "append", "rows": _rows(4, 1, q=None), "refused": True},
+    ],
+    "invariants": [
+        _create(field("q", "integer", delta__invariants='{"expression": {"expression": "q > 3"}}')),
+        {"do": "append", "rows": _rows(1, 3, q=4)},
+        {"do": "append", "rows": _rows(4, 1, q=3), "refused": True},
+        {"do": "append", "rows": _rows(4, 1, q=None), "refused": True},
+    ],
     "constraints": [
         _create(),
         _APPEND,
         {"do": "addConstraint", "name": "positive", "expression": "id > 0"},
         _MORE,
+        {"do": "append", "rows": _rows(-3, 2), "refused": True},
+        {"do": "addConstraint", "name": "small", "expression": "n < 50", "refused": True},
         {"do": "dropConstraint", "name": "positive"},
         {"do": "append", "rows": _rows(-3, 2)},
     ],
-    "generated": [_create(field("g", "integer", delta__generationExpression="n + 1")), *_ALL],
+    "generated": [
+        _create(field("g", "integer", delta__generationExpression="n + 1")),
+        *_ALL,
+        {"do": "append", "rows": _rows(20, 1, g=7), "refused": True},
+    ],
     "defaults": [
         _create(field("d", "string", CURRENT_DEFAULT="'none given'"), **_supported("allowColumnDefaults")),
         *_ALL,
@@ -88,6 +112,7 @@ INPUTS: dict[str, list[Json]] = {
             )
         ),
         *_ALL,
+        {"do": "append", "rows": _rows(20, 1, i=7), "refused": True},
     ],
     "mapping-name": [
         _create(field("x", "integer"), delta__columnMapping__mode="name"),
@@ -137,6 +162,36 @@ INPUTS: dict[str, list[Json]] = {
         {"do": "set", "properties": {"delta.enableInCommitTimestamps": "true"}},
         _MORE,
     ],
+    "checkpoint": [
+        _create(by=["p"]),
+        _APPEND,
+        {"do": "delete", "where": "p = 'p1'"},
+        {"do": "checkpoint"},
+    ],
+    "struct-statistics": [
+        _create(
+            field("d", "decimal(38,10)"),
+            field("at", "timestamp"),
+            by=["p"],
+            delta__checkpoint__writeStatsAsStruct="true",
+            delta__checkpoint__writeStatsAsJson="false",
+        ),
+        {
+            "do": "append",
+            "rows": _rows(
+                1, 3, d="9999999999999999999999999999.9999999999", at="2024-02-29T12:30:00.123456Z"
+            ),
+        },
+        {"do": "checkpoint"},
+    ],
+    "dropped-feature": [
+        _create(delta__enableDeletionVectors="true", **_supported("vacuumProtocolCheck")),
+        _APPEND,
+        {"do": "dropFeature", "feature": "vacuumProtocolCheck"},
+        {"do": "delete", "where": "id = 2"},
+        {"do": "dropFeature", "feature": "deletionVectors"},
+        _MORE,
+    ],
     "v2-checkpoint": [_create(delta__checkpointPolicy="v2"), *_ALL, {"do": "checkpoint"}, _RESTORE],
     "vacuum-check": [_create(**_supported("vacuumProtocolCheck")), _APPEND, {"do": "vacuum"}],
     "domains": [
@@ -163,8 +218,31 @@ INPUTS: dict[str, list[Json]] = {
         _create(by=["p"], delta__enableMaterializePartitionColumnsFeature="true"),
         *_ALL,
     ],
-    "iceberg-v1": [_create(delta__enableIcebergCompatV1="true", delta__columnMapping__mode="name"), *_ALL],
-    "iceberg-v2": [_create(delta__enableIcebergCompatV2="true", delta__columnMapping__mode="name"), *_ALL],
+    "iceberg-v1": [
+        _create(by=["p"], delta__enableIcebergCompatV1="true", delta__columnMapping__mode="name"),
+        *_ALL,
+        {"do": "set", "properties": {"delta.enableDeletionVectors": "true"}, "refused": True},
+    ],
+    "iceberg-v2": [
+        _create(
+            field("list", {"type": "array", "elementType": "integer", "containsNull": True}),
+            field(
+                "map",
+                {
+                    "type": "map",
+                    "keyType": "string",
+                    "valueType": {"type": "array", "elementType": "timestamp", "containsNull": True},
+                    "valueContainsNull": True,
+                },
+            ),
+            by=["p"],
+            delta__enableIcebergCompatV2="true",
+            delta__columnMapping__mode="name",
+        ),
+        {"do": "append", "rows": _rows(1, 4, list=[1, None], map=[])},
+        *_ALL[1:],
+        {"do": "set", "properties": {"delta.enableDeletionVectors": "true"}, "refused": True},
+    ],
     "clustering": [
         {
             **_create(

@@ -16,15 +16,18 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import UnsupportedTableFeatureError
+from delta_core.errors import DeltaError, UnsupportedTableFeatureError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from tests.support.repository import ROOT
+from tests.support.writer_vector_files import columns_of
 from tests.support.writer_vector_inputs import INPUTS, Json
 
 FOLDER = ROOT / "tests" / "golden" / "writer-vectors"
@@ -32,6 +35,8 @@ FORMAT_VERSION = 1
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ORDER = ("commitInfo", "protocol", "metaData", "domainMetadata", "txn", "remove", "add", "cdc")
+_MAPS = ("configuration", "options", "partitionValues", "tags")
+_PRESERVED = "delta.rowTracking.preserved"
 _DRAWN = ("size", "modificationTime", "deletionTimestamp", "createdTime", "extendedFileMetadata")
 
 
@@ -63,9 +68,15 @@ def replay_at(path: Path, name: str, operations: Sequence[Json]) -> Json:
         except UnsupportedTableFeatureError as error:
             raise NotOpenError(f"{name}: {error}") from error
         table = DeltaTable(path)
+        known = names.files
         commits = [_actions(path, at, names) for at in range(version + 1, table.version() + 1)]
+        files = [one for one in names.files.items() if one[1] not in known.values()]
         version = table.version()
         steps.append({"operation": operation, "commits": commits, "rows": _rows_of(table)})
+        if files:
+            steps[-1]["files"] = _columns_of(path, files, names)
+        if operation["do"] == "checkpoint":
+            steps[-1]["checkpoint"] = _checkpoint_of(path, version, names)
         if commits and _records_changes(path, version):
             changes = table.load_cdf(version, version).read_all()
             steps[-1]["changes"] = _json_rows(changes.drop_columns(["_commit_timestamp"]))
@@ -81,7 +92,13 @@ def _records_changes(path: Path, version: int) -> bool:
 
 
 def _run(path: Path, operation: Json) -> None:
-    arguments = {key: value for key, value in operation.items() if key != "do"}
+    arguments = {key: value for key, value in operation.items() if key not in ("do", "refused")}
+    if operation.get("refused"):
+        try:
+            _VERBS[operation["do"]](DeltaTable(path), **arguments)
+        except DeltaError:
+            return
+        raise AssertionError(f"not refused: {operation}")
     if operation["do"] == "create":
         schema = schema_from_json(json.dumps(arguments["schema"]))
         DeltaTable.create(
@@ -144,6 +161,7 @@ _VERBS: Mapping[str, Callable[..., Any]] = {
     "renameColumn": lambda table, column, name: table.alter.rename_column(column, name),
     "dropColumn": lambda table, column: table.alter.drop_columns(column),
     "changeType": _change_type,
+    "dropFeature": lambda table, feature: table.alter.drop_feature(feature),
     "setDomain": lambda table, domain, configuration: table.alter.set_domain_metadata(domain, configuration),
     "removeDomain": lambda table, domain: table.alter.remove_domain_metadata(domain),
 }
@@ -162,6 +180,11 @@ class Names:
     def file(self, path: str) -> str:
         """The name of a data file."""
         return self._files.setdefault(path, f"<file-{len(self._files) + 1}>")
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The names of data files so far, by their paths in the log."""
+        return dict(self._files)
 
     def known(self, path: str) -> str:
         """The name that a data file has already; empty for a new one."""
@@ -204,6 +227,8 @@ def _named(action: Json, names: Names) -> Json:
     kept = {key: value for key, value in fields.items() if key not in _DRAWN and value is not None}
     if kind == "commitInfo":
         kept = {"inCommitTimestamp": "<time>"} if "inCommitTimestamp" in fields else {}
+        if _PRESERVED in fields.get("tags", {}):
+            kept["tags"] = {_PRESERVED: fields["tags"][_PRESERVED]}
     elif kind == "metaData":
         schema = names.ids_in(json.loads(kept["schemaString"]))
         settings = {key: _without_time(key, value) for key, value in kept["configuration"].items()}
@@ -216,6 +241,8 @@ def _named(action: Json, names: Names) -> Json:
         kept.pop("stats", None)
     if "stats" in kept:
         kept["stats"] = json.loads(kept["stats"])
+        # An addition of ours, which no protocol knows.
+        kept["stats"].pop("nanCount", None)
     if "deletionVector" in kept:
         kept["deletionVector"] = {"cardinality": kept["deletionVector"]["cardinality"]}
     kept = names.ids_in({key: value for key, value in kept.items() if key != "path"})
@@ -231,6 +258,48 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _columns_of(path: Path, files: Sequence[tuple[str, str]], names: Names) -> list[Json]:
+    """The columns of Parquet files; those with the same ones are together."""
+    found: list[Json] = []
+    for raw, name in files:
+        columns = names.ids_in(columns_of(path / unquote(raw)))
+        same = next((one for one in found if one["columns"] == columns), None)
+        if same is None:
+            found.append({"of": [name], "columns": columns})
+        else:
+            same["of"].append(name)
+    return found
+
+
+def _checkpoint_of(path: Path, version: int, names: Names) -> list[Json]:
+    """The actions of a version's checkpoint, those of its sidecars among them."""
+    (written,) = (path / "_delta_log").glob(f"{version:020d}.checkpoint*.parquet")
+    rows = pq.read_table(written).to_pylist()
+    for sidecar in [row["sidecar"]["path"] for row in rows if row.get("sidecar")]:
+        rows += pq.read_table(path / "_delta_log" / "_sidecars" / sidecar).to_pylist()
+    found = []
+    for row in rows:
+        ((kind, fields),) = ((kind, fields) for kind, fields in row.items() if fields is not None)
+        if kind not in ("sidecar", "checkpointMetadata"):
+            found.append(_named({kind: _from_parquet(fields)}, names))
+    for action in found:
+        ((kind, fields),) = action.items()
+        if "path" in fields:
+            action[kind] = {**fields, "path": names.file(fields["path"])}
+    return sorted(found, key=lambda one: (_ORDER.index(next(iter(one))), json.dumps(one, sort_keys=True)))
+
+
+def _from_parquet(value: Any) -> Any:
+    """Fields of an action as JSON has them: maps are objects, nothing is null but the values of maps."""
+    if isinstance(value, dict):
+        return {
+            key: dict(inner) if key in _MAPS else _from_parquet(inner)
+            for key, inner in value.items()
+            if inner is not None
+        }
+    return to_json(value)
 
 
 # ------------------------------------------------------------ rows

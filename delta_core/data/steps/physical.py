@@ -13,25 +13,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from delta_core.data.row_batch import Array, RowBatch
-from delta_core.data.stats_columns import STRING_PREFIX_LENGTH, SkippingProperties, StatsLeaf, stats_leaves
+from delta_core.data.stats_columns import SkippingProperties, StatsLeaf, stats_leaves
 from delta_core.data.write_plan import WritePlan
 from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
 from delta_core.schema.required import has_required_fields, without_hidden_nulls
-
-
-class _EveryLeaf:
-    """Properties that leave no leaf out, with the table's length of strings."""
-
-    data_skipping_num_indexed_cols = -1
-    data_skipping_stats_columns = None
-
-    def __init__(self, properties: SkippingProperties | None) -> None:
-        self.data_skipping_string_prefix_length: int = getattr(
-            properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH
-        )
+from delta_core.table_features.stats_leaves import every_leaf
 
 
 class PhysicalStep:
@@ -101,9 +90,7 @@ class PhysicalStep:
         leaves = self._in_files(stats_leaves(self._plan.schema, properties, **self._partitions))
         missing = set(self._plan.clustered_by) - {leaf.path for leaf in leaves}
         if missing:
-            every = self._in_files(
-                stats_leaves(self._plan.schema, _EveryLeaf(properties), **self._partitions)
-            )
+            every = self._in_files(every_leaf(self._plan.schema, properties, **self._partitions))
             leaves += [leaf for leaf in every if leaf.path in missing]
         return leaves
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
+from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.errors import TableExistsError
 from delta_core.schema.column_paths import shown
@@ -76,7 +77,7 @@ def create_table(
         clock=clock,
         known_at_ms=known_at_ms,
     )
-    result = transaction.add(*change.actions).commit()
+    result = commit_and_checkpoint(transaction.add(*change.actions))
     if isinstance(result, Conflict):
         raise _exists(store) from result.error
     return raise_for_result(result)

@@ -13,6 +13,7 @@ from typing import Final
 
 from delta_core.actions import Action
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
@@ -189,4 +190,4 @@ class _Backfill:
             observer=self.observer,
             clock=self.clock,
         )
-        return raise_for_result(transaction.add(*actions).commit())
+        return raise_for_result(commit_and_checkpoint(transaction.add(*actions)))

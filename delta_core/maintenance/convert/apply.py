@@ -10,6 +10,7 @@ from uuid import uuid4
 from delta_core.actions import AddFile, Metadata, Protocol
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
@@ -204,7 +205,7 @@ def apply_conversion(
     )
     transaction.add(plan.protocol, plan.metadata, *plan.files)
     transaction.set_metrics({"numConvertedFiles": len(plan.files), "numOutputRows": plan.rows})
-    result = transaction.commit()
+    result = commit_and_checkpoint(transaction)
     if isinstance(result, Conflict):
         raise table_exists(plan.store) from result.error
     return raise_for_result(result)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
-from delta_core.data.compression import arrow_codec
 from delta_core.data.file_writer import data_file_name
 from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_of_leaves
 from delta_core.errors import VerificationError
@@ -19,6 +17,7 @@ from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.schema.required import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.parquet_format import ParquetFormat, page_version_of
 
 ROW_GROUP_ROWS = 1 << 20
 """Rows that are gathered before they are written as one row group."""
@@ -55,6 +54,7 @@ def write_file(
     compression = layout.compression
     schema = layout.file_schema(encoding)
     path = "/".join(part for part in (directory, data_file_name(sequence, compression)) if part)
+    encoded = ParquetFormat(codec=compression, page_version=page_version_of(layout.plan.properties))
     floats = StatisticsAccumulator(leaf for leaf in layout.leaves() if leaf.data_type in (FLOAT, DOUBLE))
     footers: list[pq.FileMetaData] = []
     with (
@@ -62,13 +62,13 @@ def write_file(
         pq.ParquetWriter(
             sink,
             schema,
-            compression=arrow_codec(compression),
             use_dictionary=list(encoding.dictionary),
             store_schema=False,
             # As Spark writes them; also much faster than byte arrays.
             store_decimal_as_integer=True,
             write_page_checksum=True,
             metadata_collector=footers,
+            **encoded.writer_options(),
         ) as writer,
     ):
         for rows in tables:
@@ -124,17 +124,4 @@ def _writable(rows: pa.Table) -> pa.Table:
 
 def _statistics(layout: FileLayout, footer: pq.FileMetaData, floats: StatisticsAccumulator) -> str:
     """The footer's statistics; floating-point bounds from the rows, since footers hide NaN."""
-    stats = orjson.loads(statistics_of_leaves(footer, layout.leaves()))
-    seen = orjson.loads(floats.to_json())
-    for key in ("minValues", "maxValues", "nullCount", "nanCount"):
-        if seen.get(key):
-            stats[key] = _merged(stats.get(key) or {}, seen[key])
-    return orjson.dumps(stats).decode()
-
-
-def _merged(first: dict[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(first)
-    for key, value in second.items():
-        known = result.get(key)
-        result[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return result
+    return statistics_of_leaves(footer, layout.leaves()).with_columns(floats.found()).to_json()

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from delta_core import DeltaTable as OurTable
+from delta_core import write_deltalake as ours_write
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.checkpoint import rows as rows_module
 from delta_core.checkpoint.classic import write_checkpoint
@@ -293,3 +294,28 @@ def test_deltalake_and_we_read_rows_and_skip_files(tmp_path: Path, configuration
     found = pa.table(after.get_add_actions(flatten=True)).sort_by("path")
     for name in ("num_records", "null_count.n", "min.n", "max.n", "min.s", "max.s"):
         assert found.column(name).to_pylist() == wanted.column(name).to_pylist(), name
+
+
+def test_columns_that_a_table_is_clustered_by_keep_their_statistics(tmp_path: Path) -> None:
+    """PROTOCOL.md, "Writer Requirements for Clustered Table": every file has them, of a nested column too."""
+    rows = pa.table({"id": [1, 2], "n": [3, 4], "s": [{"x": 5}, {"x": 6}]})
+    table = OurTable.create(
+        tmp_path,
+        rows.schema,
+        cluster_by=["n", ["s", "x"]],
+        configuration={**STRUCT_ONLY, "delta.dataSkippingNumIndexedCols": "0"},
+    )
+    ours_write(table, rows, mode="append")
+    table.create_checkpoint()
+    (found,) = [
+        row["add"]["stats_parsed"]
+        for row in pq.read_table(tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").to_pylist()
+        if row["add"]
+    ]
+    assert (found["minValues"], found["maxValues"]) == ({"n": 3, "s": {"x": 5}}, {"n": 4, "s": {"x": 6}})
+    assert found["nullCount"] == {"n": 0, "s": {"x": 0}}
+    for version in range(2):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    again = OurTable(tmp_path)
+    again.alter.cluster_by(["n"])
+    assert again.version() == 2

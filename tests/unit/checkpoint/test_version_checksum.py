@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as TheirTable
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, clone_table, convert_to_deltalake, write_deltalake
 from delta_core.actions import (
     Action,
     CommitInfo,
@@ -335,3 +336,20 @@ def test_a_policy_that_is_none_costs_no_commit(tmp_path: Path) -> None:
     )
     assert DeltaTable(tmp_path).version() == 0
     assert _names(tmp_path) == []
+
+
+def test_every_way_to_make_or_change_a_table_writes_one(tmp_path: Path) -> None:
+    """PROTOCOL.md, "Version Checksum File": one for each commit, those that make a table among them."""
+    made, rows = tmp_path / "made", pa.table({"id": [1, 2]})
+    table = DeltaTable.create(made, rows.schema, configuration=ALWAYS)
+    write_deltalake(table, rows, mode="append")
+    table.optimize.enable_row_tracking()
+    landed = tmp_path / "landed"
+    landed.mkdir()
+    pq.write_table(rows, landed / "rows.parquet")
+    convert_to_deltalake(landed, configuration=ALWAYS)
+    clone_table(made, tmp_path / "cloned")
+    for path in (made, landed, tmp_path / "cloned"):
+        versions = range(DeltaTable(path).version() + 1)
+        found = sorted(file.name for file in (path / "_delta_log").glob("*.crc"))
+        assert found == [f"{version:020d}.crc" for version in versions], path.name

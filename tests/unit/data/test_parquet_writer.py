@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ import pytest
 from delta_core.clock import ManualClock
 from delta_core.data.parquet_reader import read_file
 from delta_core.data.parquet_writer import write_data_files
-from delta_core.errors import ConfigurationError, InvalidTableError, SchemaError
+from delta_core.errors import ConfigurationError, InvalidTableError, PathEscapeError, SchemaError
 from delta_core.schema.arrow import from_arrow
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.uri import resolve_data_path
@@ -218,3 +219,15 @@ def test_null_partition_values_in_several_chunks(tmp_path):
         None: 3,
     }
     assert read_all(store, schema, adds, ["p"]).sort_by("i").column("p").to_pylist() == column.to_pylist()
+
+
+def test_a_write_that_fails_leaves_no_writer_to_complain_later(tmp_path, monkeypatch):
+    """Python tells on stderr what a writer raises that is closed once nobody holds it."""
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+    rows = pa.table({"id": [1, 2], "p": ["a", "a\0b"]})
+    with pytest.raises(PathEscapeError):
+        write(tmp_path, rows, partition_columns=["p"])
+    gc.collect()
+    assert told == []
+    assert list(tmp_path.rglob("*.parquet")) == []

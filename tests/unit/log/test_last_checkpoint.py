@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from delta_core.log.canonical_json import json_checksum
 from delta_core.log.last_checkpoint import (
     MAX_HINT_BYTES,
     LastCheckpoint,
@@ -33,10 +34,11 @@ def test_what_is_written_is_read(store: LocalLogStore) -> None:
     write_last_checkpoint(store, WHOLE)
     assert read_last_checkpoint(store) == WHOLE
     fields = {"version": 7, "size": 5, "parts": 3, "sizeInBytes": 99, "numOfAddFiles": 2}
-    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == fields
+    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == {**fields, "checksum": json_checksum(fields)}
     write_last_checkpoint(store, LastCheckpoint(version=0, size=0))
     assert read_last_checkpoint(store) == LastCheckpoint(version=0, size=0)
-    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == {"version": 0, "size": 0}
+    fields = {"version": 0, "size": 0}
+    assert json.loads(store.read(LAST_CHECKPOINT_PATH)) == {**fields, "checksum": json_checksum(fields)}
 
 
 @pytest.mark.parametrize("version", [None, "7", 7.0, True, -1, MAX_VERSION + 1])
@@ -70,3 +72,12 @@ def test_a_file_of_any_size_is_not_read_whole(store: LocalLogStore) -> None:
         assert tracemalloc.get_traced_memory()[1] < 3 * MAX_HINT_BYTES
     finally:
         tracemalloc.stop()
+
+
+def test_every_hint_has_its_checksum(store: LocalLogStore) -> None:
+    """PROTOCOL.md, "Last Checkpoint File Schema": writers are encouraged to write it."""
+    write_last_checkpoint(store, WHOLE)
+    written = json.loads(store.read(LAST_CHECKPOINT_PATH))
+    assert written["checksum"] == json_checksum(written)
+    store.put(LAST_CHECKPOINT_PATH, json.dumps({**written, "size": 8}).encode())
+    assert read_last_checkpoint(store) is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.errors import (
     CommitError,
@@ -346,3 +348,19 @@ def test_a_feature_that_is_not_known_is_refused(make_table: MakeTable, helpers: 
 def test_the_task_function_can_be_found_by_name() -> None:
     assert rewrite_bin.__module__ == "delta_core.maintenance.compaction.task"
     assert "." not in rewrite_bin.__qualname__
+
+
+@pytest.mark.parametrize("way", ["compact", "cluster"])
+def test_bounds_of_long_decimals_stay_exact(tmp_path: Path, way: str) -> None:
+    """Through a double a minimum would come out above the value, and a filter would leave the file out."""
+    most = Decimal("9999999999999999999999999999.9999999999")
+    schema = pa.schema([("id", pa.int64()), ("d", pa.decimal128(38, 10))])
+    table = DeltaTable.create(tmp_path, schema, cluster_by=["id"] if way == "cluster" else None)
+    for number in range(2):
+        write_deltalake(table, pa.table([[number], [most]], schema=schema), mode="append")
+    getattr(table.optimize, way)()
+    (text,) = DeltaTable(tmp_path).snapshot.files.to_table(["stats"]).column("stats").to_pylist()
+    stats = json.loads(text, parse_float=Decimal)
+    assert stats["minValues"]["d"] == stats["maxValues"]["d"] == most
+    found = deltalake.DeltaTable(tmp_path).to_pyarrow_table(filters=[("d", "=", most)])
+    assert found.num_rows == DeltaTable(tmp_path).to_pyarrow_table(filters=f"d = {most}BD").num_rows == 2

@@ -155,6 +155,14 @@ def test_hive_directory():
     assert hive_directory("x y/z", "ø") == "x y%2Fz=ø"
 
 
+@pytest.mark.parametrize("name", ["_day", ".day", "_"])
+def test_no_directory_of_a_partition_is_hidden(name):
+    directory = hive_directory(name, "_v")
+    assert directory[0] == "%"
+    assert directory.endswith("=_v")
+    assert unescape_hive(directory.removesuffix("=_v")) == name
+
+
 @given(st.text(min_size=1).filter(lambda s: "\x00" not in s))
 def test_hive_escaping_is_reversible_and_stays_one_segment(text):
     directory = hive_directory("c", text)
