@@ -34,7 +34,6 @@ OF_OTHER_WRITERS = frozenset(
         "delta.parquet.format.version",
         "delta.sampleRetentionDuration",
         "delta.tuneFileSizesForRewrites",
-        "delta.universalFormat.enabledFormats",
     }
 )
 """Properties that other engines act on; stored as they are. Those that need a table feature are refused by

@@ -48,7 +48,9 @@ from delta_core.table_features.generation import validate_generated
 from delta_core.table_features.iceberg_compat import require_iceberg_compatibility
 from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.stats_columns import keep_stats_columns, require_stats_columns
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.universal_format import require_universal_format
 from delta_core.table_features.upgrade import supported_features
 
 
@@ -214,6 +216,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
     _check_filled(columns)
+    require_stats_columns(columns)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
     metadata = Metadata(
@@ -227,6 +230,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     )
     protocol = protocol_for(columns.schema, columns.configuration, request=request)
     require_iceberg_compatibility(protocol, metadata, operation="create the table")
+    require_universal_format(metadata)
     created = TableChange(
         schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
@@ -245,6 +249,7 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
     )
     _check_new(columns)
     _check_filled(columns)
+    columns = keep_stats_columns(columns)
     return reclustered(
         snapshot, _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
     )
