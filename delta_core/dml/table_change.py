@@ -13,7 +13,7 @@ from uuid import uuid4
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
@@ -215,6 +215,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     TableProperties.of(configuration).validate()
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
+    require_own_values(request.properties)
     _check_filled(columns)
     require_stats_columns(columns)
     if mode is not ColumnMappingMode.NONE:

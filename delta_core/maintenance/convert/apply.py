@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from delta_core.actions import AddFile, Metadata, Protocol
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
@@ -246,6 +246,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
                 )
     refuse_internal_properties(properties)
     refuse_unknown_properties(properties)
+    require_own_values(properties)
     TableProperties.of(properties).validate()
 
 

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.dml.known_properties import OF_OTHER_WRITERS
 from delta_core.errors import (
     InvalidTableError,
@@ -97,3 +98,27 @@ def test_row_tracking_is_suspended_by_hand(tmp_path: Path) -> None:
     assert table.to_pyarrow_table(row_ids=True)["_row_id"].to_pylist() == [0, 1]
     table.alter.unset_properties([key])
     assert key not in table.metadata().configuration
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "cause"),
+    [
+        ("deltaward.versionChecksum", "true", "none of never, checkpoint, known, always"),
+        ("deltaward.logCompactionInterval", "1", "below 2"),
+        ("deltaward.logCompactionInterval", "often", "often"),
+    ],
+)
+def test_a_property_of_our_own_has_a_value_that_does_something(
+    tmp_path: Path, key: str, value: str, cause: str
+) -> None:
+    with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+        write_deltalake(tmp_path / "t", ROWS, configuration={key: value})
+    assert cause in str(caught.value.cause)
+    assert not DeltaTable.is_deltatable(tmp_path / "t")
+    write_deltalake(tmp_path / "t", ROWS)
+    with pytest.raises(InvalidTablePropertyError, match=key):
+        DeltaTable(tmp_path / "t").alter.set_properties({key: value})
+    (tmp_path / "files").mkdir()
+    pq.write_table(ROWS, tmp_path / "files" / "a.parquet")
+    with pytest.raises(InvalidTablePropertyError, match=key):
+        convert_to_deltalake(tmp_path / "files", configuration={key: value})

@@ -420,6 +420,30 @@ def test_in_commit_times_begin_anew(tmp_path: Path) -> None:
     assert info["inCommitTimestamp"] > 0
 
 
+def test_in_commit_times_that_the_source_has_got_since_begin_in_the_clone_too(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    clone_table(tmp_path / "t", tmp_path / "c")
+    write_deltalake(tmp_path / "c", pa.table({"id": [2]}), mode="append")
+    DeltaTable(tmp_path / "t").alter.set_properties({"delta.enableInCommitTimestamps": "true"})
+    clone_table(tmp_path / "t", tmp_path / "c")
+    clone = DeltaTable(tmp_path / "c")
+    began = commit_text(tmp_path / "c", 2)[0]["commitInfo"]["inCommitTimestamp"]
+    said = {key: value for key, value in clone.metadata().configuration.items() if "nCommitTimestamp" in key}
+    assert said == {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "2",
+        "delta.inCommitTimestampEnablementTimestamp": str(began),
+    }
+    assert [DeltaTable(tmp_path / "c", timestamp_ms=e.timestamp_ms).version() for e in clone.history()] == [
+        2,
+        1,
+        0,
+    ]
+    assert clone_table(tmp_path / "t", tmp_path / "c").committed is None
+    DeltaTable(tmp_path / "t").alter.set_properties({"delta.enableInCommitTimestamps": "false"})
+    assert clone_table(tmp_path / "t", tmp_path / "c").committed is None
+
+
 def test_a_feature_that_nobody_knows_is_refused_before_any_file(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
     text = json.dumps(
