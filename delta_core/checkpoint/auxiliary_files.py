@@ -28,7 +28,10 @@ class ChecksumPolicy(StrEnum):
 
 
 def _policy(text: str) -> ChecksumPolicy:
-    return ChecksumPolicy(text.strip().lower())
+    try:
+        return ChecksumPolicy(text.strip().lower())
+    except ValueError:
+        raise ValueError(f"it is none of {', '.join(ChecksumPolicy)}") from None
 
 
 def _at_least_two(value: int | None) -> str | None:

@@ -17,7 +17,8 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
     Of the V2 spec where `delta.checkpointPolicy` is `v2` and the protocol lists the feature, else classic.
     Contract, requests and errors are those of `write_v2_checkpoint` and of `classic.write_checkpoint`.
     """
-    policy = CHECKPOINT_POLICY.of(snapshot.metadata.configuration)
+    # One that is neither was set by another writer, and is no reason to go without checkpoints.
+    policy = snapshot.metadata.configuration.get(CHECKPOINT_POLICY.key, CHECKPOINT_POLICY.default)
     if policy.strip().lower() == _V2_POLICY and supports_v2(snapshot):
         return write_v2_checkpoint(snapshot)
     return write_classic_checkpoint(snapshot)

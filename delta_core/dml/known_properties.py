@@ -6,9 +6,10 @@ stays, whoever set it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.table_features.table_properties import ALL_PROPERTIES
 
@@ -34,7 +35,6 @@ OF_OTHER_WRITERS = frozenset(
         "delta.rowTrackingSuspended",
         "delta.sampleRetentionDuration",
         "delta.tuneFileSizesForRewrites",
-        "delta.universalFormat.enabledFormats",
     }
 )
 """Properties that other engines act on, or parts of the library by themselves; stored as they are. Those that
@@ -65,3 +65,13 @@ def refuse_unknown_properties(keys: Iterable[str]) -> None:
         fix=(f"Did you mean {', '.join(sorted(near))}? " if near else "")
         + "A property of your own has a name without that beginning.",
     )
+
+
+def require_own_values(properties: Mapping[str, str]) -> None:
+    """Refuse a value that a property of this library's cannot take: after each commit it would do nothing.
+
+    Raises:
+        InvalidTablePropertyError: names the property, and what may stand there.
+    """
+    VERSION_CHECKSUM.of(properties)
+    LOG_COMPACTION_INTERVAL.of(properties)

@@ -13,7 +13,7 @@ from uuid import uuid4
 from delta_core.actions import Action, Metadata, Protocol
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
@@ -49,7 +49,9 @@ from delta_core.table_features.iceberg_compat import require_iceberg_compatibili
 from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.row_tracking import refuse_hidden_columns
+from delta_core.table_features.stats_columns import keep_stats_columns, require_stats_columns
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.universal_format import require_universal_format
 from delta_core.table_features.upgrade import supported_features
 
 
@@ -214,7 +216,9 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     TableProperties.of(configuration).validate()
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
+    require_own_values(request.properties)
     _check_filled(columns)
+    require_stats_columns(columns)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
     metadata = Metadata(
@@ -228,6 +232,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     )
     protocol = protocol_for(columns.schema, columns.configuration, request=request)
     require_iceberg_compatibility(protocol, metadata, operation="create the table")
+    require_universal_format(metadata)
     created = TableChange(
         schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
@@ -246,6 +251,7 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
     )
     _check_new(columns)
     _check_filled(columns)
+    columns = keep_stats_columns(columns)
     return reclustered(
         snapshot, _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
     )

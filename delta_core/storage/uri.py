@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -18,6 +19,8 @@ from delta_core.errors import InvalidUriError, PathEscapeError
 from delta_core.storage.remote_uri import REMOTE_SCHEMES, parse_remote_uri, path_below
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):/")
+_BEYOND_ASCII = re.compile(r"(?:%[89A-F][0-9A-F])+")
+_KEPT_ESCAPED = frozenset({"Cc", "Zl", "Zp", "Zs"})
 _URI_SAFE = "/=:@!$&'()*+,;~-._"
 _FIRST_SEGMENT_SAFE = _URI_SAFE.replace(":", "")
 
@@ -115,6 +118,31 @@ def encode_data_path(path: str) -> str:
 def quoted_text(text: str) -> str:
     """A part of a path, after its first segment, as it is written to the log."""
     return quote(text, safe=_URI_SAFE)
+
+
+def absolute_log_path(path: str, *, root_uri: str) -> str:
+    """A file below some table's root, as it is written to the log of another table.
+
+    In Hadoop's spelling, `file:/x` with letters beyond ASCII as they are: delta-spark finds the files that
+    it gives deletion vectors by the text of their paths, and fails at one that is spelled otherwise.
+
+    Args:
+        path: decoded, relative to the root.
+        root_uri: the root's canonical URI.
+    """
+    uri = f"{root_uri}/{encode_data_path(path)}"
+    if uri.startswith("file:///"):
+        uri = "file:" + uri.removeprefix("file://")
+    return _BEYOND_ASCII.sub(_letters, uri)
+
+
+def _letters(escapes: re.Match[str]) -> str:
+    """The text of percent-escapes; blanks, controls and bytes that are no text stay escaped."""
+    try:
+        text = unquote(escapes[0], errors="strict")
+    except UnicodeDecodeError:
+        return escapes[0]
+    return "".join(quote(c) if unicodedata.category(c) in _KEPT_ESCAPED else c for c in text)
 
 
 def canonical_log_path(raw_log_path: str) -> str:

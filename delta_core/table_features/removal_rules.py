@@ -26,6 +26,7 @@ from delta_core.table_features.internal_properties import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
 )
+from delta_core.table_features.table_properties import UNIVERSAL_FORMATS
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
@@ -173,6 +174,13 @@ def _numbered_files(state: TableState) -> Iterator[Trace]:
         yield Trace(what="live files have row ids", remedy="add these files again without them")
 
 
+def _iceberg_format(state: TableState) -> Iterator[Trace]:
+    # Whoever keeps Iceberg's metadata refuses to write where nothing keeps the table convertible.
+    key = UNIVERSAL_FORMATS.key
+    if "iceberg" in state.metadata.configuration.get(key, "").lower():
+        yield Trace(what=f"{key} names iceberg", remedy=f"take iceberg out of {key}")
+
+
 def _any_domain(state: TableState) -> Iterator[Trace]:
     for name in sorted(name for name, found in state.domains.items() if not found.removed):
         yield Trace(what=f"the table has the metadata domain {name}", remedy=f"remove the domain {name}")
@@ -283,12 +291,12 @@ RULES: Mapping[str, RemovalRule] = {
     "clustering": RemovalRule(traces=(_clustered,), domains=(CLUSTERING_DOMAIN,), is_switch=True),
     "checkpointProtection": RemovalRule(traces=(_protected_log,), properties=(CHECKPOINT_PROTECTION,)),
     "icebergCompatV1": RemovalRule(
-        traces=(_property("delta.enableIcebergCompatV1"),),
+        traces=(_property("delta.enableIcebergCompatV1"), _iceberg_format),
         properties=("delta.enableIcebergCompatV1",),
         is_switch=True,
     ),
     "icebergCompatV2": RemovalRule(
-        traces=(_property("delta.enableIcebergCompatV2"),),
+        traces=(_property("delta.enableIcebergCompatV2"), _iceberg_format),
         properties=("delta.enableIcebergCompatV2",),
         is_switch=True,
     ),

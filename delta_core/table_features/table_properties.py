@@ -139,6 +139,16 @@ def _at_least_minus_one(value: int) -> str | None:
     return None if value >= -1 else "it is below -1"
 
 
+def _policy(value: str) -> str | None:
+    # Another name would give the table the feature `v2Checkpoint` and classic checkpoints.
+    return None if value.strip().lower() in ("classic", "v2") else "it is neither classic nor v2"
+
+
+def _formats(values: tuple[str, ...]) -> str | None:
+    unknown = sorted({*values} - {"iceberg", "hudi"})
+    return f"there is no format {', '.join(unknown)}" if unknown else None
+
+
 def _isolation(value: str) -> str | None:
     known = ("Serializable", "WriteSerializable", "SnapshotIsolation")
     return None if value in known else f"it is none of {', '.join(known)}"
@@ -263,6 +273,9 @@ ENABLE_DELETION_VECTORS = _flag(
     "delta.enableDeletionVectors", False, "Whether rows may be deleted without rewriting files."
 )
 ENABLE_ROW_TRACKING = _flag("delta.enableRowTracking", False, "Whether rows have stable identifiers.")
+ROW_TRACKING_SUSPENDED = _flag(
+    "delta.rowTrackingSuspended", False, "Whether new rows get no identifiers for the time being."
+)
 ENABLE_IN_COMMIT_TIMESTAMPS = _flag(
     "delta.enableInCommitTimestamps", False, "Whether a commit's time is in the commit."
 )
@@ -271,7 +284,14 @@ COLUMN_MAPPING_MODE = TableProperty(
     key="delta.columnMapping.mode", default="none", parse=str, help="none, name or id."
 )
 CHECKPOINT_POLICY = TableProperty(
-    key="delta.checkpointPolicy", default="classic", parse=str, help="classic or v2."
+    key="delta.checkpointPolicy", default="classic", parse=str, validate=_policy, help="classic or v2."
+)
+UNIVERSAL_FORMATS: TableProperty[tuple[str, ...]] = TableProperty(
+    key="delta.universalFormat.enabledFormats",
+    default=(),
+    parse=_column_list,
+    validate=_formats,
+    help="Comma-separated formats that other engines keep metadata in, iceberg or hudi.",
 )
 SET_TRANSACTION_RETENTION: TableProperty[int | None] = TableProperty(
     key="delta.setTransactionRetentionDuration",

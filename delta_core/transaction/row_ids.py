@@ -25,7 +25,11 @@ from delta_core.errors import CommitError, CorruptLogError, InvalidTableError
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.row_tracking import RowTracking
-from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING, parse_bool
+from delta_core.table_features.table_properties import (
+    ENABLE_ROW_TRACKING,
+    ROW_TRACKING_SUSPENDED,
+    parse_bool,
+)
 from delta_core.transaction.stamps import Draft
 from delta_core.transaction.winning_commit import WinningCommit
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"
-SUSPENDED = "delta.rowTrackingSuspended"
+SUSPENDED = ROW_TRACKING_SUSPENDED.key
 PRESERVED_TAG = "delta.rowTracking.preserved"
 
 _WATERMARK = "rowIdHighWaterMark"
@@ -130,17 +134,27 @@ class RowIds:
 
 
 def row_ids(
-    base: Snapshot | None, protocol: Protocol, metadata: Metadata, *, preserved: bool | None = None
+    base: Snapshot | None,
+    protocol: Protocol,
+    metadata: Metadata,
+    actions: Sequence[Action],
+    *,
+    preserved: bool | None = None,
 ) -> RowIds | None:
     """The stamper of a commit; None where the table, as the commit leaves it, numbers no rows.
 
     Reads no file of the checkpoint.
 
     Raises:
-        InvalidTableError: the protocol has the feature, and not the one that it needs.
+        InvalidTableError: the protocol has the feature, and not the one that it needs; or row tracking is
+            enabled and suspended at once, and the commit says so or adds files.
         CorruptLogError: the table's watermark is none.
     """
-    if FEATURE not in writer_features(protocol) or _is_true(metadata, SUSPENDED):
+    if FEATURE not in writer_features(protocol):
+        return None
+    if _is_true(metadata, SUSPENDED):
+        if any(isinstance(action, AddFile | Metadata) for action in actions):
+            _require_not_both(metadata)
         return None
     if "domainMetadata" not in writer_features(protocol):
         raise InvalidTableError(
@@ -190,7 +204,7 @@ def enables_row_tracking(metadata: Metadata | None) -> bool:
 def require_enablement(
     base: Snapshot | None, protocol: Protocol, metadata: Metadata, actions: Sequence[Action]
 ) -> None:
-    """Check what must hold in a commit that enables row tracking, or that suspends it.
+    """Check what must hold in the commit that enables row tracking; nothing to do in others.
 
     Loads the live files' row ids in that commit.
 
@@ -199,20 +213,10 @@ def require_enablement(
             tracking is suspended at once.
         RowTrackingDisabledError: the protocol does not have the feature.
     """
-    if not enables_row_tracking(metadata):
-        return
-    was_enabled = base is not None and enables_row_tracking(base.metadata)
-    # A table that another writer has left so still has its other commits.
-    was_both = base is not None and was_enabled and _is_true(base.metadata, SUSPENDED)
-    if _is_true(metadata, SUSPENDED) and not was_both:
-        raise InvalidTableError(
-            "Row tracking cannot be enabled and suspended at once.",
-            cause=f"{SUSPENDED} is true, so new rows would get no ids.",
-            fix=f"Set {SUSPENDED} or {ENABLE_ROW_TRACKING.key} to false.",
-        )
-    if was_enabled:
+    if not enables_row_tracking(metadata) or (base is not None and enables_row_tracking(base.metadata)):
         return
     RowTracking.of(protocol, metadata, operation="enable row tracking")
+    _require_not_both(metadata)
     if base is None:
         return
     touched = {canonical_log_path(a.path) for a in actions if isinstance(a, AddFile | RemoveFile)}
@@ -224,6 +228,17 @@ def require_enablement(
                 cause=f"The rows of the file {path!r} have no ids.",
                 fix="Add the live files again first, so that their rows get ids.",
             )
+
+
+def _require_not_both(metadata: Metadata) -> None:
+    if enables_row_tracking(metadata) and _is_true(metadata, SUSPENDED):
+        raise InvalidTableError(
+            "Row tracking cannot be enabled and suspended at once.",
+            cause=f"{SUSPENDED} is true, so new rows would get no ids, and {ENABLE_ROW_TRACKING.key} "
+            "promises every row one.",
+            fix=f"Set {ENABLE_ROW_TRACKING.key} to false; DeltaTable.optimize.enable_row_tracking() ends the "
+            "suspension and numbers what has no ids.",
+        )
 
 
 def _kept_numbers(actions: Iterable[Action]) -> Mapping[str, Numbers]:

@@ -355,7 +355,7 @@ class Transaction:
         active = has_in_commit_times(protocol, metadata)
         found = (
             in_commit_time(self.snapshot, self.store, active=active),
-            row_ids(self.snapshot, protocol, metadata, preserved=self._rows_preserved),
+            row_ids(self.snapshot, protocol, metadata, actions, preserved=self._rows_preserved),
         )
         return tuple(stamper for stamper in found if stamper is not None)
 

@@ -25,6 +25,7 @@ from delta_core.table_features.enablement import (
 )
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.universal_format import require_universal_format
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -76,6 +77,7 @@ def commit_change(
         UnsupportedTableFeatureError: the definition asks for a feature that is not written.
         SchemaError: a change data feed is asked for, and a column is called as one of its own.
         IcebergCompatibilityError: the table would not be what a compatibility promises, or its files are not.
+        InvalidTablePropertyError: the table could not be converted to a format that it names.
         CommitError: by kind, as of every commit.
     """
     require_commit_properties(properties)
@@ -84,6 +86,8 @@ def commit_change(
     refuse_unsupported_definition(schema, defined.configuration, request=request)
     if defined.configuration != snapshot.metadata.configuration:
         refuse_change_columns(schema, defined.configuration)
+    if defined is not snapshot.metadata:
+        require_universal_format(defined, previous=snapshot.metadata)
     protocol = protocol_for(schema, defined.configuration, current=snapshot.protocol, request=request)
     transaction = Transaction.begin(
         snapshot,

@@ -9,7 +9,7 @@ from typing import Any
 from delta_core.actions import Metadata
 from delta_core.dml.definition.change import commit_change, one_of, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
-from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_mapping import MODE_KEY
 from delta_core.schema.column_names import STATS_COLUMNS_KEY
@@ -32,6 +32,7 @@ from delta_core.table_features.internal_properties import (
     refuse_internal_properties,
     refuse_unset_of_mapping,
 )
+from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.row_ids import FEATURE as ROW_TRACKING
 from delta_core.transaction.row_ids import enables_row_tracking
@@ -69,7 +70,10 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         kept = {**mapped.configuration, **request.properties, MODE_KEY: mode.value}
         metadata = with_columns(metadata, replace(mapped, configuration=kept))
     metadata = _with_nested_ids(metadata)
+    if STATS_COLUMNS_KEY in request.properties:
+        require_stats_columns(_columns_of(metadata))
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
+    require_own_values(request.properties)
     clustering = clustering_of(snapshot)
     if clustering is not None and STATS_COLUMNS_KEY in metadata.configuration:
         require_statistics(clustering, schema_from_json(metadata.schema_string), metadata.configuration)
@@ -92,15 +96,19 @@ def turns_row_tracking_on(snapshot: Snapshot, properties: Mapping[str, str]) -> 
 
 def _with_nested_ids(metadata: Metadata) -> Metadata:
     """With ids for what is in arrays and maps, where `delta.enableIcebergCompatV2` wants them."""
-    columns = TableColumns(
-        schema=schema_from_json(metadata.schema_string),
-        partition_columns=metadata.partition_columns,
-        configuration=metadata.configuration,
-    )
+    columns = _columns_of(metadata)
     if not (columns.is_mapped and columns.is_enabled("delta.enableIcebergCompatV2")):
         return metadata
     completed = assign_nested_ids(columns)
     return metadata if completed == columns else with_columns(metadata, completed)
+
+
+def _columns_of(metadata: Metadata) -> TableColumns:
+    return TableColumns(
+        schema=schema_from_json(metadata.schema_string),
+        partition_columns=metadata.partition_columns,
+        configuration=metadata.configuration,
+    )
 
 
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:

@@ -35,14 +35,14 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.side_by_side import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.identity import keep_high_water_marks
-from delta_core.table_features.internal_properties import restored_configuration
+from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.upgrade import merged
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
-from delta_core.transaction.in_commit_time import settled_provenance
+from delta_core.transaction.in_commit_time import has_in_commit_times, settled_provenance
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.row_ids import DOMAIN
@@ -277,12 +277,17 @@ def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[
     protocol = merged(base.protocol, source.protocol)
     schema = keep_high_water_marks(schema_from_json(source.metadata.schema_string), base.schema)
     changed = schema != schema_from_json(source.metadata.schema_string)
+    configuration = restored_configuration(base.metadata.configuration, given)
+    if has_in_commit_times(source.protocol, source.metadata):
+        # A restore would leave it as it is. The clone's commits carry their time from this one on, and go on
+        # doing so where the source has stopped.
+        configuration[IN_COMMIT_TIMESTAMPS] = "true"
     metadata = replace(
         source.metadata,
         id=base.metadata.id,
         created_time_ms=base.metadata.created_time_ms,
         schema_string=schema_to_json(schema) if changed else source.metadata.schema_string,
-        configuration=restored_configuration(base.metadata.configuration, given),
+        configuration=configuration,
     )
     return protocol, settled_provenance(base, protocol, metadata)
 

@@ -21,7 +21,7 @@ from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import CorruptLogError
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import canonical_log_path, encode_data_path
+from delta_core.storage.uri import absolute_log_path, canonical_log_path, encode_data_path
 
 COPY_OF = "deltaward.copyOf"
 """The tag of a copied file, a JSON list: the source's id, the path and the vector there, the vector here."""
@@ -226,4 +226,4 @@ def vector_place(vector: DeletionVectorDescriptor, *, source: LogStore, access: 
 
 
 def _absolute(place: ObjectPlace) -> str:
-    return f"{place.store.uri}/{encode_data_path(place.path)}"
+    return absolute_log_path(place.path, root_uri=place.store.uri)

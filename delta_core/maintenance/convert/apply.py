@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from delta_core.actions import AddFile, Metadata, Protocol
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.known_properties import refuse_unknown_properties
+from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
@@ -26,6 +26,7 @@ from delta_core.maintenance.convert.listing import (
 from delta_core.maintenance.convert.schema_union import SchemaUnion
 from delta_core.schema.evolution import require_writable_void, validate_schema
 from delta_core.schema.json import schema_from_json, schema_to_json
+from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore, ObjectInfo
@@ -39,8 +40,10 @@ from delta_core.table_features.enablement import (
     refuse_unsupported_definition,
 )
 from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.universal_format import require_universal_format
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 from delta_core.transaction.transaction import Transaction
@@ -144,9 +147,20 @@ def plan_conversion(
     names = tuple(column.name for column in columns)
     validate_schema(schema, names)
     require_writable_void(schema)
+    require_stats_columns(TableColumns(schema=schema, partition_columns=names, configuration=properties))
     # Hidden columns get their names as in a table that is created empty.
     properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)
     refuse_unsupported_definition(schema, properties, request=request)
+    metadata = Metadata(
+        id=str(uuid4()),
+        schema_string=schema_to_json(schema),
+        partition_columns=names,
+        configuration=properties,
+        name=name,
+        description=description,
+        created_time_ms=clock.now_ms(),
+    )
+    require_universal_format(metadata)
     adds = tuple(
         AddFile(
             path=encode_data_path(info.path),
@@ -161,15 +175,7 @@ def plan_conversion(
     return ConversionPlan(
         store=store,
         files=adds,
-        metadata=Metadata(
-            id=str(uuid4()),
-            schema_string=schema_to_json(schema),
-            partition_columns=names,
-            configuration=properties,
-            name=name,
-            description=description,
-            created_time_ms=clock.now_ms(),
-        ),
+        metadata=metadata,
         protocol=protocol_for(schema, properties, request=request),
         rows=sum(rows for rows, _ in described),
         known_at_ms=known_at_ms,
@@ -241,6 +247,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
                 )
     refuse_internal_properties(properties)
     refuse_unknown_properties(properties)
+    require_own_values(properties)
     TableProperties.of(properties).validate()
 
 

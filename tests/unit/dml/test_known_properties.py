@@ -6,11 +6,16 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.dml.known_properties import OF_OTHER_WRITERS
-from delta_core.errors import InvalidTablePropertyError, UnsupportedTableFeatureError
+from delta_core.errors import (
+    InvalidTableError,
+    InvalidTablePropertyError,
+    UnsupportedTableFeatureError,
+)
 from delta_core.table_features.table_properties import ALL_PROPERTIES
 
 ROWS = pa.table({"id": [1]})
@@ -68,3 +73,52 @@ def test_what_the_table_has_already_may_stay_and_change(tmp_path: Path) -> None:
     assert DeltaTable(tmp_path).metadata().configuration == {"owner": "ann", "delta.fromTheFuture": "2"}
     write_deltalake(tmp_path, ROWS, mode="append")
     DeltaTable(tmp_path).alter.unset_properties(["delta.fromTheFuture"])
+
+
+def test_a_checkpoint_policy_is_one_of_two(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS)
+    with pytest.raises(InvalidTablePropertyError, match="checkpointPolicy"):
+        DeltaTable(tmp_path).alter.set_properties({"delta.checkpointPolicy": "v3"})
+    DeltaTable(tmp_path).alter.set_properties({"delta.checkpointPolicy": "V2"})
+    assert DeltaTable(tmp_path).metadata().configuration == {"delta.checkpointPolicy": "v2"}
+
+
+def test_row_tracking_is_suspended_by_hand(tmp_path: Path) -> None:
+    key, enabled = "delta.rowTrackingSuspended", "delta.enableRowTracking"
+    write_deltalake(tmp_path, ROWS, configuration={enabled: "true"})
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidTableError, match="at once"):
+        table.alter.set_properties({key: "true"})
+    table.alter.set_properties({key: "true", enabled: "false"})
+    write_deltalake(table, ROWS, mode="append")
+    with pytest.raises(InvalidTablePropertyError, match=key):
+        table.alter.set_properties({key: "perhaps"})
+    table.alter.set_properties({key: "false"})
+    table.alter.set_properties({enabled: "true"})
+    assert table.to_pyarrow_table(row_ids=True)["_row_id"].to_pylist() == [0, 1]
+    table.alter.unset_properties([key])
+    assert key not in table.metadata().configuration
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "cause"),
+    [
+        ("deltaward.versionChecksum", "true", "none of never, checkpoint, known, always"),
+        ("deltaward.logCompactionInterval", "1", "below 2"),
+        ("deltaward.logCompactionInterval", "often", "often"),
+    ],
+)
+def test_a_property_of_our_own_has_a_value_that_does_something(
+    tmp_path: Path, key: str, value: str, cause: str
+) -> None:
+    with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+        write_deltalake(tmp_path / "t", ROWS, configuration={key: value})
+    assert cause in str(caught.value.cause)
+    assert not DeltaTable.is_deltatable(tmp_path / "t")
+    write_deltalake(tmp_path / "t", ROWS)
+    with pytest.raises(InvalidTablePropertyError, match=key):
+        DeltaTable(tmp_path / "t").alter.set_properties({key: value})
+    (tmp_path / "files").mkdir()
+    pq.write_table(ROWS, tmp_path / "files" / "a.parquet")
+    with pytest.raises(InvalidTablePropertyError, match=key):
+        convert_to_deltalake(tmp_path / "files", configuration={key: value})

@@ -153,7 +153,7 @@ def test_a_shallow_clone_names_the_sources_files(make_table: MakeTable, tmp_path
     source = make_table(commits=2, partitioned=True, name="t ü")
     result = clone_table(source, tmp_path / "c", shallow=True)
     assert (result.files_copied, data_objects(tmp_path / "c")) == (0, set())
-    root = LocalLogStore(source).uri
+    root = f"file:{source}".replace("t ü", "t%20ü")
     assert all(add.path.startswith(root + "/part=") for add in live(tmp_path / "c"))
     assert "%20" in root
     with pytest.raises(PathEscapeError):
@@ -418,6 +418,30 @@ def test_in_commit_times_begin_anew(tmp_path: Path) -> None:
     assert "delta.inCommitTimestampEnablementVersion" not in configuration
     info = commit_text(tmp_path / "c", 0)[0]["commitInfo"]
     assert info["inCommitTimestamp"] > 0
+
+
+def test_in_commit_times_that_the_source_has_got_since_begin_in_the_clone_too(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    clone_table(tmp_path / "t", tmp_path / "c")
+    write_deltalake(tmp_path / "c", pa.table({"id": [2]}), mode="append")
+    DeltaTable(tmp_path / "t").alter.set_properties({"delta.enableInCommitTimestamps": "true"})
+    clone_table(tmp_path / "t", tmp_path / "c")
+    clone = DeltaTable(tmp_path / "c")
+    began = commit_text(tmp_path / "c", 2)[0]["commitInfo"]["inCommitTimestamp"]
+    said = {key: value for key, value in clone.metadata().configuration.items() if "nCommitTimestamp" in key}
+    assert said == {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "2",
+        "delta.inCommitTimestampEnablementTimestamp": str(began),
+    }
+    assert [DeltaTable(tmp_path / "c", timestamp_ms=e.timestamp_ms).version() for e in clone.history()] == [
+        2,
+        1,
+        0,
+    ]
+    assert clone_table(tmp_path / "t", tmp_path / "c").committed is None
+    DeltaTable(tmp_path / "t").alter.set_properties({"delta.enableInCommitTimestamps": "false"})
+    assert clone_table(tmp_path / "t", tmp_path / "c").committed is None
 
 
 def test_a_feature_that_nobody_knows_is_refused_before_any_file(tmp_path: Path) -> None:

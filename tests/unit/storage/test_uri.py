@@ -10,6 +10,7 @@ import pytest
 from delta_core.errors import ConfigurationError, InvalidUriError, PathEscapeError
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import (
+    absolute_log_path,
     canonical_log_path,
     canonical_table_uri,
     encode_data_path,
@@ -150,3 +151,22 @@ def test_a_table_uri_that_is_no_text_is_refused(uri: str) -> None:
     with pytest.raises(InvalidUriError, match="cannot be decoded"):
         canonical_table_uri(uri)
     assert canonical_table_uri("/data/%FF").endswith("%25FF")
+
+
+@pytest.mark.parametrize(
+    ("path", "root_uri", "expected"),
+    [
+        ("a.parquet", "file:///t", "file:/t/a.parquet"),
+        ("p=a b%/ü.parquet", "file:///s%20%C3%A9", "file:/s%20é/p=a%20b%25/ü.parquet"),
+        ("日本/😀", "file:///t", "file:/t/日本/😀"),
+        ("a\u2028b\u00a0c\u0085d", "file:///t", "file:/t/a%E2%80%A8b%C2%A0c%C2%85d"),
+        ("%C3%A9", "file:///t", "file:/t/%25C3%25A9"),
+        ("a", "file:///not%FFtext", "file:/not%FFtext/a"),
+        ("é/a", "s3://bucket/t", "s3://bucket/t/é/a"),
+    ],
+)
+def test_absolute_paths_are_written_in_hadoops_spelling(path: str, root_uri: str, expected: str) -> None:
+    written = absolute_log_path(path, root_uri=root_uri)
+    assert written == expected
+    assert resolve_data_path(written, root_uri=root_uri) == path
+    assert canonical_log_path(written) == canonical_log_path(f"{root_uri}/{encode_data_path(path)}")

@@ -21,6 +21,7 @@ from delta_core.actions import (
     Metadata,
     Protocol,
     RemoveFile,
+    SetTransaction,
 )
 from delta_core.actions.json_codec import encode_commit
 from delta_core.checkpoint.classic import write_checkpoint
@@ -254,6 +255,24 @@ def test_suspended_tables_number_nothing(store: FaultyStore, clock: ManualClock)
     snapshot = create(store, clock, PROTOCOL, replace(METADATA, configuration={SUSPENDED: "true"}), add("a"))
     assert numbers(snapshot) == {"a": (None, None)}
     assert watermark(snapshot) is None
+
+
+def test_no_row_comes_without_an_id_where_each_is_promised_one(
+    store: FaultyStore, clock: ManualClock
+) -> None:
+    """Another writer may have left both properties on."""
+    create(store, clock, PROTOCOL, enabled(), add("a"))
+    both = enabled(**{SUSPENDED: "true"})
+    with pytest.raises(InvalidTableError, match="at once"):
+        begin(store, clock).add(both).prepare()
+    store.put_if_absent(commit_path(1), encode_commit([CommitInfo(), both]))
+    with pytest.raises(InvalidTableError, match="at once") as caught:
+        begin(store, clock).add(add("b")).prepare()
+    assert "enable_row_tracking" in caught.value.fix
+    raise_for_result(begin(store, clock).add(SetTransaction(app_id="job", version=1)).commit())
+    raise_for_result(begin(store, clock).add(replace(METADATA, configuration={SUSPENDED: "true"})).commit())
+    raise_for_result(begin(store, clock).add(add("b")).commit())
+    assert numbers(Snapshot.load(store)) == {"a": (0, 0), "b": (None, None)}
 
 
 def test_another_domain_conflicts_as_ever(store: FaultyStore, clock: ManualClock) -> None:
