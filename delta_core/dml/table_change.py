@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
+from delta_core.data.constraints import table_constraints
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.known_properties import refuse_unknown_properties
@@ -48,6 +49,8 @@ from delta_core.table_features.generation import validate_generated
 from delta_core.table_features.iceberg_compat import require_iceberg_compatibility
 from delta_core.table_features.identity import validate_identity
 from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.row_tracking import refuse_hidden_columns
+from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.upgrade import supported_features
 
@@ -147,7 +150,9 @@ def plan_table_change(
         SchemaEvolutionError: a merge would need a type change that loses values.
         SchemaError: the resulting schema is not valid.
         ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
-        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take.
+        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take, or
+            the columns with statistics that are named do not fit the schema.
+        ExpressionError: a new table's constraint does not fit its schema, or is not understood.
         IcebergCompatibilityError: the table would not be what its Iceberg compatibility promises.
     """
     if definition.merge_schema and definition.overwrite_schema:
@@ -214,6 +219,8 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
     _check_filled(columns)
+    require_stats_columns(data_schema, partition_columns, configuration)
+    table_constraints(data_schema, configuration)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
     metadata = Metadata(
@@ -245,6 +252,7 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
     )
     _check_new(columns)
     _check_filled(columns)
+    require_stats_columns(columns.schema, columns.partition_columns, columns.configuration)
     return reclustered(
         snapshot, _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
     )
@@ -370,6 +378,7 @@ def _check_new(columns: TableColumns) -> None:
     columns.validated()
     require_writable_void(columns.schema)
     refuse_change_columns(columns.schema, columns.configuration)
+    refuse_hidden_columns(columns.schema, columns.configuration)
 
 
 def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None:

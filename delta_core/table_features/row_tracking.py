@@ -5,10 +5,13 @@ PROTOCOL.md, "Row Tracking".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.errors import InvalidTableError, RowTrackingDisabledError
+from delta_core.errors import InvalidTableError, RowTrackingDisabledError, SchemaError
+from delta_core.schema.column_mapping import NAME_KEY
+from delta_core.schema.types import StructType
 from delta_core.table_features.feature import writer_features
 
 _FEATURE = "rowTracking"
@@ -57,6 +60,24 @@ class RowTracking:
                 fix="Restore a version of the table whose properties are complete",
             )
         return cls(row_id_column=names[0], row_commit_version_column=names[1])
+
+
+def refuse_hidden_columns(schema: StructType, configuration: Mapping[str, str]) -> None:
+    """Refuse a column that is called as one in which the table's files keep numbers of rows.
+
+    Raises:
+        SchemaError: there is one; its values would be taken for the rows' ids, whatever they are.
+    """
+    hidden = {configuration.get(key, "").casefold() for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)}
+    for field in schema:
+        # A column that was called so once still is in files.
+        names = {field.name.casefold(), str(field.metadata.get(NAME_KEY, field.name)).casefold()}
+        if names & hidden:
+            raise SchemaError(
+                f"The table cannot have the column {field.name}",
+                cause="Its row tracking keeps numbers of rows in files in a column of that name",
+                fix="Rename the column",
+            )
 
 
 def _disabled(operation: str, cause: str) -> RowTrackingDisabledError:

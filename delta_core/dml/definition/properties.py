@@ -32,6 +32,7 @@ from delta_core.table_features.internal_properties import (
     refuse_internal_properties,
     refuse_unset_of_mapping,
 )
+from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.row_ids import FEATURE as ROW_TRACKING
 from delta_core.transaction.row_ids import enables_row_tracking
@@ -70,6 +71,9 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         metadata = with_columns(metadata, replace(mapped, configuration=kept))
     metadata = _with_nested_ids(metadata)
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
+    if STATS_COLUMNS_KEY in request.properties:
+        schema = schema_from_json(metadata.schema_string)
+        require_stats_columns(schema, metadata.partition_columns, metadata.configuration)
     clustering = clustering_of(snapshot)
     if clustering is not None and STATS_COLUMNS_KEY in metadata.configuration:
         require_statistics(clustering, schema_from_json(metadata.schema_string), metadata.configuration)

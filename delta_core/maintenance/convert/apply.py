@@ -38,6 +38,7 @@ from delta_core.table_features.enablement import (
     refuse_unsupported_definition,
 )
 from delta_core.table_features.internal_properties import refuse_internal_properties
+from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -143,6 +144,7 @@ def plan_conversion(
     names = tuple(column.name for column in columns)
     validate_schema(schema, names)
     require_writable_void(schema)
+    require_stats_columns(schema, names, properties)
     # Hidden columns get their names as in a table that is created empty.
     properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)
     refuse_unsupported_definition(schema, properties, request=request)
