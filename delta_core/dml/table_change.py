@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from delta_core.actions import Action, Metadata, Protocol
+from delta_core.data.constraints import table_constraints
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
@@ -150,7 +151,9 @@ def plan_table_change(
         SchemaEvolutionError: a merge would need a type change that loses values.
         SchemaError: the resulting schema is not valid.
         ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
-        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take.
+        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take, or
+            the columns with statistics that are named do not fit the schema.
+        ExpressionError: a new table's constraint does not fit its schema, or is not understood.
         IcebergCompatibilityError: the table would not be what its Iceberg compatibility promises.
     """
     if definition.merge_schema and definition.overwrite_schema:
@@ -219,6 +222,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     require_own_values(request.properties)
     _check_filled(columns)
     require_stats_columns(columns)
+    table_constraints(data_schema, configuration)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
     metadata = Metadata(

@@ -336,7 +336,9 @@ def _refuse_reserved_name(columns: TableColumns, name: str) -> None:
     cause = None
     if columns.is_enabled("delta.enableChangeDataFeed") and name.casefold() in _CHANGE_DATA_NAMES:
         cause = "The table's change data feed has a column of that name"
-    elif name in (columns.configuration.get(key) for key in _ROW_TRACKING_NAMES):
+    elif name and name.casefold() in {
+        columns.configuration.get(key, "").casefold() for key in _ROW_TRACKING_NAMES
+    }:
         cause = "The table's row tracking has a column of that name in its files"
     if cause is not None:
         raise SchemaEvolutionError(f"No column can be called {name}", cause=cause, fix="Choose another name")

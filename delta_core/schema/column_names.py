@@ -10,7 +10,9 @@ from delta_core.schema.column_paths import Path, is_within
 STATS_COLUMNS_KEY = "delta.dataSkippingStatsColumns"
 
 _PART = re.compile(r"\s*+(?:`((?:[^`]|``)*+)`\s*+|([^`.,]++))([.,]|\Z)")
-_PLAIN = re.compile(r"\w+")
+_PLAIN = re.compile(r"(?!\d+\Z)[A-Za-z0-9_]+")
+_ANY_PART = r"\s*+(?:`(?:[^`]|``)++`|[A-Za-z0-9_]++)\s*+"
+_LIST = re.compile(rf"{_ANY_PART}(?:[.,]{_ANY_PART})*+")
 
 
 def parse_names(text: str) -> list[Path] | None:
@@ -34,6 +36,11 @@ def parse_names(text: str) -> list[Path] | None:
         if not match[3]:
             return paths
         position = match.end()
+
+
+def is_list_of_names(text: str) -> bool:
+    """Whether every engine reads the text as such a list: Spark takes no other letters without quotes."""
+    return _LIST.fullmatch(text) is not None
 
 
 def render_names(paths: Iterable[Sequence[str]]) -> str:

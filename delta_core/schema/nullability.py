@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_core.schema.arrow import is_list_like
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.schema.variant_parts import VARIANT_PARTS
 
 Rows: TypeAlias = "npt.NDArray[np.int64]"
 
@@ -35,8 +36,9 @@ class NullViolation:
 def find_null_violations(schema: StructType, data: pa.Table | pa.RecordBatch) -> list[NullViolation]:
     """Every place of `schema` that must not be null and is in `data`.
 
-    A field of a struct only counts where the struct itself is not null, and so does what is in an array or
-    map. Columns are found by exact name; columns that `data` lacks are not looked at.
+    A field is null where the struct that it is in is null, as in delta-spark, which would neither change nor
+    compact a file with such a row. What is in an array or map only counts where that is not null, and so do
+    the fields of structs there. Columns are found by exact name; columns that `data` lacks are not looked at.
     """
     found: list[NullViolation] = []
     present = set(data.schema.names)
@@ -104,9 +106,10 @@ def _nulls(
             yield path, at if rows is None else np.unique(rows[at])
     match data_type:
         case StructType() if pa.types.is_struct(array.type):
-            own = pc.is_null(array)
-            if hidden is not None:
-                own = pc.or_(own, hidden)
+            own = None
+            # The parts of a variant are of a value, not columns that anybody could fill.
+            if rows is not None or data_type is VARIANT_PARTS:
+                own = pc.is_null(array) if hidden is None else pc.or_(pc.is_null(array), hidden)
             names = {child.name for child in array.type.fields}
             for child in data_type:
                 if child.name in names and _may_violate(child.data_type, nullable=child.nullable):

@@ -71,9 +71,11 @@ def refuse_hidden_columns(schema: StructType, configuration: Mapping[str, str]) 
     Raises:
         SchemaError: there is one; its values would be taken for ids.
     """
-    hidden = {configuration.get(key) for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)} - {None}
-    for field in schema if hidden else ():
-        if hidden & {field.name, field.metadata.get(NAME_KEY)}:
+    hidden = {configuration.get(key, "").casefold() for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)}
+    for field in schema:
+        # A column that was called so once still is in files.
+        names = {field.name.casefold(), str(field.metadata.get(NAME_KEY, field.name)).casefold()}
+        if names & hidden:
             raise SchemaError(
                 f"No column of this table can be called {field.name}",
                 cause="Its row tracking has a column of that name in data files",

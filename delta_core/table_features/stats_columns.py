@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from delta_core.errors import InvalidTablePropertyError
-from delta_core.schema.column_names import STATS_COLUMNS_KEY, parse_names, render_names
+from delta_core.schema.column_names import STATS_COLUMNS_KEY, is_list_of_names, parse_names, render_names
 from delta_core.schema.column_paths import Path, is_related, shown
 from delta_core.schema.table_columns import TableColumns
-from delta_core.schema.types import StructField, StructType
+from delta_core.schema.types import VARIANT, DataType, StructField, StructType
 from delta_core.table_features.stats_leaves import has_bounds
 
 
@@ -25,9 +25,9 @@ def require_stats_columns(columns: TableColumns) -> None:
         InvalidTablePropertyError: names what is wrong with it.
     """
     text = columns.configuration.get(STATS_COLUMNS_KEY)
-    if text is None:
+    if text is None or not text.strip():
         return
-    paths = parse_names(text)
+    paths = parse_names(text) if is_list_of_names(text) else None
     if paths is None:
         problems = ["It is no list of names such as a, b.c, `d.e`."]
     else:
@@ -38,7 +38,7 @@ def require_stats_columns(columns: TableColumns) -> None:
             f"The table property {STATS_COLUMNS_KEY} cannot be {text!r}.",
             cause=" ".join(problems),
             fix="Name columns of numbers, text, dates or times, or structs of them, each once; "
-            "names with dots or commas in backticks.",
+            "names of other characters than ASCII letters, digits and underscores in backticks.",
         )
 
 
@@ -61,9 +61,14 @@ def _problem(columns: TableColumns, path: Path) -> str | None:
         return f"There is no column {shown(path)}."
     if path[0].casefold() in {name.casefold() for name in columns.partition_columns}:
         return f"{field.name} is a partition column, whose values the log has for every file."
-    if len(path) == 1 and not isinstance(field.data_type, StructType) and not has_bounds(field.data_type):
+    if len(path) == 1 and not _may_have_bounds(field.data_type):
         return f"{field.name} is of the type {field.data_type}, which has no least and greatest value."
     return None
+
+
+def _may_have_bounds(data_type: DataType) -> bool:
+    # Writers that keep variants in parts have bounds of them.
+    return isinstance(data_type, StructType) or has_bounds(data_type) or data_type == VARIANT
 
 
 def _found(schema: StructType, path: Path) -> StructField | None:

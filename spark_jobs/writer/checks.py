@@ -155,7 +155,11 @@ def _null_conditions(
                 nullable=field.nullable,
                 depth=depth,
             )
-            found += [(name, f"({sql} IS NOT NULL AND {condition})") for name, condition in inner]
+            # A field is null where its struct is; in arrays and maps it only counts where there is a struct.
+            found += [
+                (name, f"({sql} IS NOT NULL AND {condition})" if depth else condition)
+                for name, condition in inner
+            ]
     elif isinstance(data_type, ArrayType):
         inner = _null_conditions(
             f"{path}.element", item, data_type.element_type, nullable=data_type.contains_null, depth=depth + 1

@@ -104,16 +104,23 @@ def test_not_null_columns_are_enforced_natively(spark: SparkSession, tmp_path: P
         )
     )
     good = spark.sql(
-        "select 1L as id, named_struct('inner', 1) as s, array('a') as list union all select 2L, null, null"
+        "select 1L as id, named_struct('inner', 1) as s, array('a') as list "
+        "union all select 2L, named_struct('inner', 2), null"
     )
     spark_jobs.write(good, str(tmp_path), mode="append", schema=schema)
     assert DeltaTable(str(tmp_path)).schema().fields[0].nullable is False
-    bad = {
-        "NOT NULL id": "select cast(null as bigint) as id",
-        "NOT NULL s.inner": "select 3L as id, named_struct('inner', cast(null as int)) as s",
-        "NOT NULL list.element": "select 3L as id, array('a', null) as list",
-    }
-    for name, text in bad.items():
+    bad = (
+        ("NOT NULL id", "select cast(null as bigint) as id"),
+        ("NOT NULL s.inner", "select 3L as id, named_struct('inner', cast(null as int)) as s"),
+        # A required field of a struct asks for the struct, as in delta-spark.
+        ("NOT NULL s.inner", "select 3L as id"),
+        ("NOT NULL s.inner", "select 3L as id, cast(null as struct<inner: int>) as s"),
+        (
+            "NOT NULL list.element",
+            "select 3L as id, named_struct('inner', 1) as s, array('a', null) as list",
+        ),
+    )
+    for name, text in bad:
         refused(ConstraintViolationError, name, spark.sql(text), tmp_path)
 
 

@@ -72,9 +72,7 @@ class Case:
 
 def mapped_fields() -> tuple[dict[str, Any], ...]:
     """Renamed columns, one of them with fields inside."""
-    inside = struct(
-        mapped("up", "long", 5, "col-up"), mapped("down", "string", 6, "col-down", nullable=False)
-    )
+    inside = struct(mapped("up", "long", 5, "col-up"), mapped("down", "string", 6, "col-down"))
     return (
         mapped("id", "long", 1, "col-id"),
         mapped("the name", "string", 2, "col-name"),
@@ -178,7 +176,7 @@ def rows_of(case: Case, first: int, count: int = COUNT) -> pa.Table:
         "part": pa.array(["a" if i % 3 else None for i in ids], pa.string()),
         "nested": pa.array(
             [None if i % 5 == 0 else {"up": i, "down": f"d{i}"} for i in ids],
-            pa.struct([("up", pa.int64()), pa.field("down", pa.string(), nullable=False)]),
+            pa.struct([("up", pa.int64()), ("down", pa.string())]),
         ),
     }
     names = {item["name"] for item in case.fields} - ({"id"} if "identityColumns" in case.features else set())

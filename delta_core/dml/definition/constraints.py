@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from delta_core.dml.definition.change import applied_before, commit_change, with_configuration
 from delta_core.errors import ConfigurationError, ConstraintViolationError
 from delta_core.expressions.columns import referenced_columns
-from delta_core.expressions.evaluate import evaluate
+from delta_core.expressions.evaluate import matches
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.scan.scan import Scan
@@ -46,7 +46,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
     text = to_spark_sql(resolved)
     names = sorted({path[0] for path in referenced_columns(resolved)}) or [snapshot.schema.names[0]]
     for batch in Scan(snapshot, columns=names).to_batches():
-        holds = pc.fill_null(evaluate(resolved, batch), False)
+        holds = matches(resolved, batch)
         if not pc.all(holds, min_count=0).as_py():
             broken = batch.filter(pc.invert(holds)).slice(0, 1).to_pylist()[0]
             raise ConstraintViolationError(

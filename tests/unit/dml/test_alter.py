@@ -12,6 +12,7 @@ from delta_core.dml.write import write_deltalake
 from delta_core.errors import (
     ConfigurationError,
     ConstraintViolationError,
+    ExpressionError,
     InvalidTablePropertyError,
     MetadataChangedError,
     SchemaEvolutionError,
@@ -109,6 +110,30 @@ class TestConstraints:
         with pytest.raises(ConstraintViolationError, match="positive"):
             table.alter.add_constraint({"positive": "id > 0"})
         assert table.version() == 1
+
+    @pytest.mark.parametrize("condition", ["NULL", "CASE WHEN id > 5 THEN NULL END"])
+    def test_a_condition_that_is_always_null_holds_for_no_row(
+        self, table: DeltaTable, condition: str
+    ) -> None:
+        table.alter.add_constraint({"never": condition})
+        with pytest.raises(ConstraintViolationError, match="never"):
+            write_deltalake(table, rows(1), mode="append")
+        table.alter.drop_constraint("never")
+        write_deltalake(table, rows(1), mode="append")
+        with pytest.raises(ConstraintViolationError, match="does not hold for the rows"):
+            table.alter.add_constraint({"never": condition})
+
+    @pytest.mark.parametrize(
+        ("condition", "cause"),
+        [("nope > 1", "nope does not exist"), ("id", "not a condition"), ("id >", "not valid Spark SQL")],
+    )
+    def test_a_table_is_not_created_with_a_condition_that_no_row_can_be_held_against(
+        self, tmp_path: Path, condition: str, cause: str
+    ) -> None:
+        fields = [StructField(name="id", data_type=LONG)]
+        with pytest.raises(ExpressionError, match=cause):
+            DeltaTable.create(tmp_path / "new", fields, configuration={"delta.constraints.c": condition})
+        assert not (tmp_path / "new").exists()
 
     def test_names_are_unique_and_not_properties(self, table: DeltaTable) -> None:
         table.alter.add_constraint({"c": "id > 0"})

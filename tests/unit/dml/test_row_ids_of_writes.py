@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.dml.definition.properties import set_properties
-from delta_core.errors import ConfigurationError, InvalidTableError, InvalidTablePropertyError
+from delta_core.errors import ConfigurationError, InvalidTableError, InvalidTablePropertyError, SchemaError
 from delta_core.maintenance.clone import clone_table
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.row_ids import DOMAIN, PRESERVED_TAG, watermark_of
@@ -85,6 +86,22 @@ def test_an_empty_table_too(tmp_path: Path) -> None:
 def test_the_hidden_columns_are_not_named_by_hand(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidTablePropertyError, match=key):
         write_deltalake(tmp_path, rows(1), configuration={**TRACKED, key: "mine"})
+
+
+@pytest.mark.parametrize("key", NAMES)
+@pytest.mark.parametrize("spelled", [str, str.upper])
+def test_no_column_is_called_as_a_hidden_one(tmp_path: Path, key: str, spelled: Callable[[str], str]) -> None:
+    """Its values would be read as the rows' ids."""
+    table = make(tmp_path)
+    name = spelled(table.metadata().configuration[key])
+    more = rows(20).append_column(name, pa.array([3], pa.int64()))
+    with pytest.raises(SchemaError, match="row tracking"):
+        write_deltalake(table, more, mode="append", schema_mode="merge")
+    with pytest.raises(SchemaError, match="row tracking"):
+        write_deltalake(table, more, mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(SchemaError, match="row tracking"):
+        table.alter.add_columns(pa.field(name, pa.int64()))
+    assert len(found(tmp_path)) == 20
 
 
 def test_overwriting_gives_new_ids(tmp_path: Path) -> None:

@@ -207,6 +207,10 @@ def test_partition_columns_and_statistics_follow_a_rename():
     assert renamed.configuration == MAPPED.configuration
     renamed = rename_column(MAPPED, ["S"], "t.u", uses=())
     assert renamed.configuration["delta.dataSkippingStatsColumns"] == "a,`t.u`.x,r"
+    # Spark's parser takes no such letter, nor a number, without quotes.
+    for name in ("größe", "7"):
+        renamed = rename_column(MAPPED, ["a"], name, uses=())
+        assert renamed.configuration["delta.dataSkippingStatsColumns"] == f"`{name}`,S.x,r"
     assert renamed.partition_columns == ("p",)
 
 

@@ -16,7 +16,7 @@ TABLE = from_arrow(
             pa.field("Id", pa.int64(), nullable=False),
             pa.field("name", pa.string()),
             pa.field("at", pa.timestamp("us", "UTC")),
-            pa.field("s", pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("y", pa.string())])),
+            pa.field("s", pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])),
             pa.field("l", pa.list_(pa.struct([pa.field("p", pa.float64())]))),
             pa.field("m", pa.map_(pa.string(), pa.int64())),
         ]
@@ -104,13 +104,18 @@ def test_nulls_in_a_non_null_column():
     assert "'name': 'b'" in str(caught.value)
 
 
-def test_nested_not_null_counts_only_under_a_present_struct():
+def test_a_required_field_asks_for_its_struct():
+    required = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("y", pa.string())])
+    table = from_arrow(pa.schema([pa.field("Id", pa.int64()), pa.field("s", required)]))
     struct = pa.struct([("x", pa.int32()), ("y", pa.string())])
-    fine = pa.table({"Id": [1, 2], "s": pa.array([None, {"x": 1, "y": None}], struct)})
-    assert conform(TABLE, fine).num_rows == 2
-    bad = pa.table({"Id": [1, 2], "s": pa.array([None, {"x": None, "y": "q"}], struct)})
-    with pytest.raises(ConstraintViolationError, match=r"s\.x is null in 1 of 2"):
-        conform(TABLE, bad)
+    fine = pa.table({"Id": [1], "s": pa.array([{"x": 1, "y": None}], struct)})
+    assert conform(table, fine).num_rows == 1
+    for bad in (None, {"x": None, "y": "q"}):
+        data = pa.table({"Id": [1, 2], "s": pa.array([{"x": 1, "y": "q"}, bad], struct)})
+        with pytest.raises(ConstraintViolationError, match=r"s\.x is null in 1 of 2"):
+            conform(table, data)
+    with pytest.raises(ConstraintViolationError, match=r"s\.x is null in 2 of 2"):
+        conform(table, pa.table({"Id": [1, 2]}))
 
 
 def test_lossy_timestamps_are_refused_with_the_value():

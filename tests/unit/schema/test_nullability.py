@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -58,21 +59,25 @@ def values(data_type: DataType) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), inner, inner, inner)
 
 
-def walked(data_type: DataType, value: Any, path: str, nullable: bool) -> Iterator[str]:
-    if value is None:
-        if not nullable:
-            yield path
-        return
+def walked(
+    data_type: DataType, value: Any, path: str, nullable: bool, *, is_inside: bool = False
+) -> Iterator[str]:
+    """Where the nulls are; `is_inside` an array or map a null struct has no fields that count."""
+    if value is None and not nullable:
+        yield path
     match data_type:
         case StructType():
-            for f in data_type:
-                yield from walked(f.data_type, value[f.name], f"{path}.{f.name}", f.nullable)
+            for f in data_type if value is not None or not is_inside else ():
+                inner = None if value is None else value[f.name]
+                yield from walked(f.data_type, inner, f"{path}.{f.name}", f.nullable, is_inside=is_inside)
         case ArrayType():
-            for one in value:
-                yield from walked(data_type.element_type, one, f"{path}.element", data_type.contains_null)
+            kind, may_be_null = data_type.element_type, data_type.contains_null
+            for one in value or ():
+                yield from walked(kind, one, f"{path}.element", may_be_null, is_inside=True)
         case MapType():
-            for _, one in value:
-                yield from walked(data_type.value_type, one, f"{path}.value", data_type.value_contains_null)
+            kind, may_be_null = data_type.value_type, data_type.value_contains_null
+            for _, one in value or ():
+                yield from walked(kind, one, f"{path}.value", may_be_null, is_inside=True)
 
 
 def loose(kind: pa.DataType) -> pa.DataType:
@@ -144,3 +149,29 @@ def test_a_null_in_an_array_or_map_is_refused_and_not_written_as_something_else(
     assert list(tmp_path.glob("*.parquet")) == []
     write_deltalake(tmp_path, rows.slice(0, 1), mode="append")
     assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == [{"id": 1, "v": None}]
+
+
+def test_rows_of_others_with_a_required_field_below_a_null_are_kept_and_mended(tmp_path: Path) -> None:
+    """delta-spark writes none: there a required field of a struct asks for the struct."""
+    required = pa.struct([pa.field("k", pa.string(), nullable=False)])
+    rows = pa.table(
+        {"id": pa.array([1, 2, 3], pa.int64()), "s": pa.array([None, {"k": "a"}, None], required)},
+        schema=pa.schema([pa.field("id", pa.int64()), pa.field("s", required)]),
+    )
+    deltalake.write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    table.delete("id = 2")
+    table.optimize.compact()
+    assert sorted(table.to_pyarrow_table().to_pylist(), key=str) == [
+        {"id": 1, "s": None},
+        {"id": 3, "s": None},
+    ]
+    for change in (
+        lambda: table.update({"id": "9"}, "id = 1"),
+        lambda: write_deltalake(table, pa.table({"id": [4]}), mode="append"),
+    ):
+        with pytest.raises(ConstraintViolationError, match=r"s\.k is null in 1 of 1"):
+            change()
+    table.alter.drop_not_null(["s", "k"])
+    table.update({"id": "9"}, "id = 1")
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [3, 9]

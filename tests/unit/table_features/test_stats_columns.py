@@ -11,6 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.errors import InvalidTablePropertyError
+from delta_core.variants.marks import variant_field
 
 KEY = "delta.dataSkippingStatsColumns"
 SCHEMA = pa.schema(
@@ -22,6 +23,8 @@ SCHEMA = pa.schema(
         ("b", pa.bool_()),
         ("raw", pa.binary()),
         ("a.b", pa.int64()),
+        ("l", pa.list_(pa.int64())),
+        variant_field("v"),
     ]
 )
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -32,7 +35,7 @@ def listed(table: DeltaTable) -> str | None:
     return table.metadata().configuration.get(KEY)
 
 
-@pytest.mark.parametrize("text", ["", "id", "ID", "s", "s.x", "S.X, id", "s.f", "`a.b`", "p_ , id"])
+@pytest.mark.parametrize("text", ["", "id", "ID", "s", "s.x", "S.X, id", "s.f", "`a.b`", "p_ , id", "v"])
 def test_columns_that_have_statistics_are_taken(tmp_path: Path, text: str) -> None:
     schema = SCHEMA.append(pa.field("p_", pa.int64()))
     table = DeltaTable.create(tmp_path / "t", schema, partition_by=["p"], configuration=MAPPED)
@@ -56,7 +59,13 @@ def test_columns_that_have_statistics_are_taken(tmp_path: Path, text: str) -> No
         ("raw", "raw is of the type binary"),
         ("id,ID", "ID is named twice."),
         ("s.x,s", "s is named twice."),
+        ("l", "l is of the type array<long>"),
+        ("l.element", r"There is no column l\.element\."),
         ("id,", "no list of names"),
+        ("a b", "no list of names"),
+        ("größe", "no list of names"),
+        ("`id", "no list of names"),
+        ("*", "no list of names"),
     ],
 )
 def test_what_would_do_nothing_is_refused(tmp_path: Path, text: str, cause: str) -> None:
