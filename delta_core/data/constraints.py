@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from delta_core.errors import ConstraintViolationError, ExpressionError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.evaluate import matches
-from delta_core.expressions.stored_conditions import resolve_stored
+from delta_core.expressions.stored_expressions import resolve_stored
 from delta_core.schema.enforcement import null_violation_error
 from delta_core.schema.nullability import find_null_violations
 from delta_core.schema.types import StructField, StructType

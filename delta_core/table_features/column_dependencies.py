@@ -13,7 +13,7 @@ import orjson
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.columns import referenced_columns
-from delta_core.expressions.stored_conditions import parse_stored
+from delta_core.expressions.stored_expressions import parse_stored
 from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.column_uses import ColumnUse, UseKind
 from delta_core.schema.field_metadata import GENERATION_KEY, INVARIANTS_KEY
