@@ -31,7 +31,7 @@ from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
 from delta_core.scan.scan import Scan
 from delta_core.schema.given import GivenSchema, given_schema
 from delta_core.schema.table_schema import TableSchema
-from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list
+from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry, history
@@ -74,8 +74,9 @@ class DeltaTable(RowChanges):
             table_uri: a path or `file:` URI.
             version: the version to show; the latest when None.
             storage_options: for the store.
-            timestamp_ms: show the version that was current then: epoch milliseconds, or a `datetime` with
-                a zone. A time after the newest commit is refused, as Spark does: it may yet get another.
+            timestamp_ms: show the version that was current then: epoch milliseconds, a `datetime` with a
+                zone, or a text of ISO 8601 with one. A time after the newest commit is refused, as Spark
+                does: it may yet get another.
             allowed_roots: paths or `file:` URIs below which absolute paths of the log may lead when rows
                 are read: for a shallow clone, the root of the table that it was cloned from. Nothing is
                 ever written or deleted there.
@@ -121,7 +122,7 @@ class DeltaTable(RowChanges):
         create_table(
             store,
             schema=given_schema(schema),
-            partition_by=name_list(partition_by) or (),
+            partition_by=name_list(partition_by, what="partition_by") or (),
             cluster_by=cluster_by,
             configuration=configuration,
             name=name,
@@ -202,17 +203,18 @@ class DeltaTable(RowChanges):
 
     # ------------------------------------------------------------ which version it shows
 
-    def load_as_version(self, version: int | None = None, *, timestamp_ms: Instant | None = None) -> None:
+    def load_as_version(self, version: Instant | None = None, *, timestamp_ms: Instant | None = None) -> None:
         """Show another version: by number, as of a time, or the latest when neither is given.
+
+        A `datetime` or a text in place of the number is a time, too.
 
         Raises:
             VersionNotFoundError: the version is not, or no longer, in the log, or none is for the time.
         """
-        self._snapshot = Snapshot.load(
-            self._store, version=version, timestamp_ms=epoch_ms(timestamp_ms), clock=self._clock
-        )
+        number, time_ms = version_or_time(version, timestamp_ms)
+        self._snapshot = Snapshot.load(self._store, version=number, timestamp_ms=time_ms, clock=self._clock)
         self._known_at_ms = self._snapshot.known_at_ms
-        self._pinned = version is not None or timestamp_ms is not None
+        self._pinned = number is not None or time_ms is not None
 
     def update_incremental(self) -> None:
         """Show the latest version; reads only the commits that are new."""
@@ -329,8 +331,7 @@ class DeltaTable(RowChanges):
         Args:
             starting_version: the first version; not looked at when there is a starting time.
             ending_version: the last version; None is the one that the handle shows.
-            starting_timestamp_ms: epoch milliseconds, or a `datetime` with a zone; the first version
-                committed then or later.
+            starting_timestamp_ms: a time; the first version committed then or later.
             ending_timestamp_ms: as that; the last version committed then or before.
             columns: which, in this order; all when None.
             predicate: on the table's columns and those three.
@@ -394,7 +395,7 @@ class DeltaTable(RowChanges):
 
     def restore(
         self,
-        target: int | None = None,
+        target: Instant | None = None,
         *,
         timestamp_ms: Instant | None = None,
         ignore_missing_files: bool = False,
@@ -406,9 +407,8 @@ class DeltaTable(RowChanges):
         Applies at once, unlike `vacuum` and the command line: look at the plan of `dry_run=True` first.
 
         Args:
-            target: the version to bring back.
-            timestamp_ms: or the time, in epoch milliseconds or as a `datetime` with a zone, whose version
-                to bring back.
+            target: the version to bring back; a `datetime` or a text here is a time.
+            timestamp_ms: or the time whose version to bring back.
             ignore_missing_files: go on without files that the store no longer has; their rows are lost.
             dry_run: only say what would change; nothing is written.
             commit_properties: provenance, idempotency key and limits of the commit.
@@ -421,12 +421,12 @@ class DeltaTable(RowChanges):
             RestoreError: not exactly one of version and time.
         """
         require_commit_properties(commit_properties)
-        timestamp_ms = epoch_ms(timestamp_ms)
+        version, time_ms = version_or_time(target, timestamp_ms)
         self.update_incremental()
         plan = plan_restore(
             self._snapshot,
-            version=target,
-            timestamp_ms=timestamp_ms,
+            version=version,
+            timestamp_ms=time_ms,
             allowed_roots=self._allowed_roots,
             clock=self._clock,
         )
@@ -437,7 +437,7 @@ class DeltaTable(RowChanges):
                     plan,
                     ignore_missing_files=ignore_missing_files,
                     properties=commit_properties,
-                    by_timestamp=timestamp_ms is not None,
+                    by_timestamp=time_ms is not None,
                     allowed_roots=self._allowed_roots,
                     clock=self._clock,
                 ).committed

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from delta_core.errors import ConstraintViolationError, ExpressionError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.evaluate import matches
-from delta_core.expressions.parse import parse_predicate
+from delta_core.expressions.stored_expressions import resolve_stored
 from delta_core.schema.enforcement import null_violation_error
 from delta_core.schema.nullability import find_null_violations
 from delta_core.schema.types import StructField, StructType
@@ -67,7 +67,7 @@ def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> l
     found = []
     for name, text, is_invariant in texts:
         try:
-            expression = parse_predicate(text, schema)
+            expression = resolve_stored(text, schema)
         except ExpressionError as error:
             raise ExpressionError(
                 f"{'Invariant' if is_invariant else 'Constraint'} {name} ({text}) cannot be enforced",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -9,27 +10,58 @@ import pyarrow as pa
 from delta_core.errors import ConfigurationError
 
 ArrowData: TypeAlias = Any
-"""A table, a batch, a reader, or any object with the Arrow C data or stream interface."""
+"""A table, a batch, a reader, any object with the Arrow C data or stream interface, or a list of such."""
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 
 def as_rows(data: ArrowData) -> Rows:
-    """The data as a table, or as a reader when it is a stream. Reads nothing of a stream.
+    """The data as a table, or as a reader when it is a stream. Reads nothing of a stream but those in a list.
 
     Raises:
-        ConfigurationError: the object has no Arrow interface.
+        ConfigurationError: the object has no Arrow interface, hands out no Arrow data or no rows of columns;
+            a list is empty, or its parts have different columns.
     """
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(data)])
+    if isinstance(data, list | tuple):
+        return _together(data)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(data)])
+    except pa.ArrowException as error:
+        # A frame with texts and numbers in one column, or a single column without a name.
+        raise ConfigurationError(
+            f"Data of type {type(data).__name__} cannot be written.",
+            cause=f"Arrow cannot take it as rows of columns: {error}",
+            fix="Pass a table or a frame whose columns have one type each.",
+        ) from error
     raise ConfigurationError(
         f"Data of type {type(data).__name__} cannot be written.",
         cause="It has no Arrow C data or stream interface.",
-        fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, or a data frame that exports Arrow.",
+        fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
+        "exports Arrow; batches made one by one go into RecordBatchReader.from_batches(schema, batches).",
     )
+
+
+def _together(parts: Sequence[ArrowData]) -> pa.Table:
+    if not parts:
+        raise ConfigurationError(
+            "An empty list cannot be written.",
+            cause="Nothing says which columns there are.",
+            fix="Pass an empty table that has the columns, such as pa.schema(...).empty_table().",
+        )
+    tables = [rows if isinstance(rows, pa.Table) else rows.read_all() for rows in map(as_rows, parts)]
+    schema = tables[0].schema
+    for number, table in enumerate(tables):
+        if not table.schema.equals(schema):
+            raise ConfigurationError(
+                f"Part {number} of the data has other columns than part 0.",
+                cause=f"They are {', '.join(map(str, table.schema))}, and not {', '.join(map(str, schema))}.",
+                fix="Give all parts the same columns, in one order and of the same types.",
+            )
+    return pa.concat_tables(tables)

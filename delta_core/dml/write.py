@@ -25,6 +25,7 @@ from delta_core.errors import (
     TableNotFoundError,
 )
 from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.arguments import name_list
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -105,8 +106,8 @@ def write_deltalake(
 
     Args:
         table_or_uri: where; an open `DeltaTable` saves reading the log and shows the new version after.
-        data: a pyarrow Table, RecordBatch or RecordBatchReader (streamed, in bounded memory), or any
-            object with the Arrow C interface.
+        data: a pyarrow Table, RecordBatch or RecordBatchReader (streamed, in bounded memory), any object
+            with the Arrow C interface, or a list of such parts with the same columns.
         mode: what to do when the table exists: `error`, `append`, `overwrite` its rows, or `ignore`.
         partition_by: partition columns of a new table; checked against an existing one.
         cluster_by: up to four clustering columns of a new table, a name or path each; checked against an
@@ -162,7 +163,7 @@ def write_deltalake(
         snapshot.require_writable(surface=Surface.ARROW_ROWS)
     rows = as_rows(data)
     definition = TableDefinition(
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        partition_by=name_list(partition_by, what="partition_by"),
         cluster_by=[cluster_by] if isinstance(cluster_by, str) else cluster_by,
         configuration=configuration,
         name=name,
@@ -333,9 +334,12 @@ def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -
     Raises:
         ConfigurationError: it is none, or there are storage options, which its store has already.
     """
-    if not hasattr(table, "update_incremental"):
+    if not hasattr(table, "known_at_ms"):
+        kind = type(table)
         raise ConfigurationError(
-            f"A {type(table).__name__} is no table.", fix="Pass a path, a URI or an open DeltaTable."
+            f"A {kind.__name__} is no table.",
+            cause=f"It is a {kind.__module__}.{kind.__qualname__}.",
+            fix="Pass a path, a URI or an open delta_core.DeltaTable.",
         )
     if storage_options:
         raise ConfigurationError(

@@ -35,6 +35,7 @@ from delta_core.expressions.literals import (
     is_numeric,
     literal_type,
 )
+from delta_core.expressions.quoted_names import refuse_quoted_names
 from delta_core.expressions.render import to_spark_sql
 from delta_core.schema.types import (
     BOOLEAN,
@@ -70,9 +71,11 @@ def resolve_predicate(expression: Expression, schema: StructType) -> Expression:
     """`resolve`, for an expression that must be true or false (or null).
 
     Raises:
-        ExpressionError: as `resolve`, or the expression is not boolean.
+        ExpressionError: as `resolve`, or the expression is not boolean, or looks at no column where a text
+            in it is called as one.
     """
     _require_expression(expression)
+    refuse_quoted_names(expression, schema)
     resolved, data_type = _resolve(expression, schema)
     if data_type not in (BOOLEAN, VOID):
         _fail(

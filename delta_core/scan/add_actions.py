@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from delta_core.scan.partition_pruning import typed_partitions
 from delta_core.scan.statistics import has_bounds, parse_statistics
-from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.schema.types import DataType, StructType
 from delta_core.snapshot.snapshot import Snapshot
 
 _COLUMNS = ["path", "size_bytes", "modification_time_ms", "partition_values", "stats", "deletion_vector"]
@@ -28,13 +28,14 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
     Returns:
         `path` as in the log, `size_bytes`, `modification_time`, `num_records`, `num_deleted` (of these, by a
         deletion vector; null without one), then partition values,
-        null counts and bounds in the columns' types; null is unknown.
+        null counts, and bounds of what has bounds, in the columns' types; null is unknown.
     """
     files = snapshot.files.to_table(_COLUMNS)
     partitions = typed_partitions(
         files, snapshot.schema, snapshot.partition_columns, mapping=snapshot.column_mapping
     )
     leaves = dict(_leaves(snapshot.schema, snapshot.partition_columns))
+    bounded = {path: kind for path, kind in leaves.items() if has_bounds(kind)}
     mapping = snapshot.column_mapping
     inside = {path: mapping.physical_path(path, snapshot.schema) for path in leaves}
     parsed = parse_statistics(files.column("stats"), {inside[path]: kind for path, kind in leaves.items()})
@@ -48,8 +49,8 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
     groups: list[tuple[str, dict[str, pa.Array | pa.ChunkedArray]]] = [
         ("partition", {name: partitions.column(name) for name in snapshot.partition_columns}),
         ("null_count", _named(leaves, lambda path: parsed.columns[inside[path]].null_count)),
-        ("min", _named(leaves, lambda path: parsed.columns[inside[path]].minimum)),
-        ("max", _named(leaves, lambda path: parsed.columns[inside[path]].maximum)),
+        ("min", _named(bounded, lambda path: parsed.columns[inside[path]].minimum)),
+        ("max", _named(bounded, lambda path: parsed.columns[inside[path]].maximum)),
     ]
     for group, members in groups:
         if flatten:
@@ -71,7 +72,7 @@ def _leaves(
         path = (*prefix, field.name)
         if isinstance(field.data_type, StructType):
             yield from _leaves(field.data_type, (), path)
-        elif not isinstance(field.data_type, ArrayType | MapType) and has_bounds(field.data_type):
+        else:
             yield path, field.data_type
 
 

@@ -42,7 +42,7 @@ from delta_core.scan.past_states import Rules, require_same_rules, rules_after
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
-from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.commit_time import CommitTimes, whole_number
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -97,7 +97,8 @@ class ChangeDataScan:
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
         """
-        if not 0 <= starting_version <= snapshot.version:
+        first = whole_number(starting_version, what="first version", fix="Pass a whole number such as 3.")
+        if first is None or not 0 <= first <= snapshot.version:
             raise ConfigurationError(
                 f"Changes from version {starting_version} to {snapshot.version} were asked for.",
                 cause="The first version must be at least 0 and not after the last one.",
@@ -107,7 +108,7 @@ class ChangeDataScan:
         _require_no_change_columns(snapshot)
         self._snapshot = snapshot
         self._access = access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
-        self._starting_version = starting_version
+        self._starting_version = first
         self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
         if isinstance(predicate, str):

@@ -39,9 +39,11 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return convert_array(array.storage, target)
     if pa.types.is_dictionary(source):
-        return convert_array(array.dictionary_decode(), target)
+        plain = pa.DictionaryArray.from_arrays(array.indices, without_views(array.dictionary))
+        return convert_array(plain.dictionary_decode(), target)
     if pa.types.is_run_end_encoded(source):
-        return convert_array(pc.run_end_decode(array), target)
+        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, without_views(array.values))
+        return convert_array(pc.run_end_decode(runs.slice(array.offset, len(array))), target)
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         return _convert_struct(array, target)
     if pa.types.is_map(target) and pa.types.is_map(source):
@@ -73,7 +75,7 @@ def _plain_type(found: pa.DataType) -> pa.DataType:
     if pa.types.is_map(found):
         key, item = found.key_field, found.item_field
         return pa.map_(key.with_type(_plain_type(key.type)), item.with_type(_plain_type(item.type)))
-    if pa.types.is_list(found) or pa.types.is_large_list(found):
+    if is_list_like(found):
         element = found.value_field
         plain = _plain_type(element.type)
         return found if plain == element.type else pa.list_(element.with_type(plain))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from delta_core.errors import ConfigurationError
 from delta_core.snapshot.commit_time import whole_number
 
-Instant = int | datetime
-"""A time: milliseconds since 1970 (UTC), or a `datetime` with its zone."""
+Instant = int | datetime | str
+"""A time: milliseconds since 1970 (UTC), or a `datetime` or a text of ISO 8601 with its zone."""
 
+_TIME_FIX = (
+    "Pass whole milliseconds since 1970 (UTC), or a datetime or a text with a zone: '2026-01-31T12:00:00Z'."
+)
+
+_LARGEST_BYTES = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -22,8 +27,10 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
         up: whether a `datetime` between two milliseconds is the later one: where a range begins.
 
     Raises:
-        ConfigurationError: a `datetime` without a zone, or what is no time.
+        ConfigurationError: a `datetime` or a text without a zone, or what is no time.
     """
+    if isinstance(when, str):
+        when = _of_text(when, what="timestamp_ms")
     if isinstance(when, datetime):
         since_epoch = None if when.utcoffset() is None else when - _EPOCH
         if since_epoch is None:
@@ -34,14 +41,55 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
             )
         millisecond = timedelta(milliseconds=1)
         return -(-since_epoch // millisecond) if up else since_epoch // millisecond
-    return whole_number(
-        when, what="timestamp_ms", fix="Pass whole milliseconds since 1970 (UTC), or a datetime with a zone."
-    )
+    return whole_number(when, what="timestamp_ms", fix=_TIME_FIX)
 
 
-def name_list(names: Sequence[str] | None) -> Sequence[str] | None:
-    """The names; a text is one name, never its letters."""
-    return [names] if isinstance(names, str) else names
+def _of_text(text: str, *, what: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"The {what} cannot be {text!r}.", cause="The text is no time of ISO 8601.", fix=_TIME_FIX
+        ) from None
+
+
+def version_or_time(version: Instant | None, timestamp_ms: Instant | None) -> tuple[int | None, int | None]:
+    """A version and a time as they were given, where a `datetime` or a text for the version is a time.
+
+    Returns:
+        The version, still to be checked, and the time in milliseconds since 1970 (UTC).
+
+    Raises:
+        ConfigurationError: two times, or what `epoch_ms` refuses.
+    """
+    if not isinstance(version, datetime | str):
+        return version, epoch_ms(timestamp_ms)
+    if timestamp_ms is not None:
+        raise ConfigurationError(
+            "Two times were given.",
+            cause=f"They are {version!r} and {timestamp_ms!r}.",
+            fix="Pass one of them.",
+        )
+    return None, epoch_ms(_of_text(version, what="version") if isinstance(version, str) else version)
+
+
+def name_list(names: Iterable[str] | str | None, *, what: str = "columns") -> Sequence[str] | None:
+    """The names; a text is one name, never its letters. None stays None.
+
+    Raises:
+        ConfigurationError: they are no texts.
+    """
+    if names is None or isinstance(names, str):
+        return None if names is None else [names]
+    found = list(names) if isinstance(names, Iterable) else [names]
+    for name in found:
+        if not isinstance(name, str):
+            raise ConfigurationError(
+                f"The {what} cannot be {names!r}.",
+                cause=f"{name!r} is of type {type(name).__name__}.",
+                fix="Pass names of columns, such as ['day', 'country'].",
+            )
+    return found
 
 
 def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:
@@ -60,9 +108,13 @@ def whole_bytes(value: int | None, *, what: str) -> int | None:
     """A size in bytes; None stays None. Which sizes make sense, its user knows.
 
     Raises:
-        ConfigurationError: it is no whole number.
+        ConfigurationError: it is no whole number, or none that a file could have.
     """
-    return whole_number(value, what=what, fix="Pass a number of bytes such as 134217728.")
+    fix = "Pass a number of bytes such as 134217728."
+    size = whole_number(value, what=what, fix=fix)
+    if size is not None and size > _LARGEST_BYTES:
+        raise ConfigurationError(f"The {what} cannot be {size}.", cause="It is above 2^63 - 1.", fix=fix)
+    return size
 
 
 def share(value: float, *, what: str) -> float:

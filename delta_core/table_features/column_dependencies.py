@@ -13,7 +13,7 @@ import orjson
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.columns import referenced_columns
-from delta_core.expressions.parse import parse
+from delta_core.expressions.stored_expressions import parse_stored
 from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.column_uses import ColumnUse, UseKind
 from delta_core.schema.field_metadata import GENERATION_KEY, INVARIANTS_KEY
@@ -53,7 +53,7 @@ def named_columns(text: str, schema: StructType) -> frozenset[Path]:
     Of what is in an array or map, the array or map counts: `items.price` reads all of `items`.
     """
     try:
-        paths = referenced_columns(parse(text))
+        paths = referenced_columns(parse_stored(text, schema))
     except ExpressionError:
         paths = frozenset(word.path for word in words(text) if not word.is_called)
     return frozenset(_through_structs(path, schema) for path in paths if schema.find(path[0]) is not None)

@@ -17,6 +17,7 @@ from delta_core.expressions.ast import Arithmetic, Call, Expression
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.literals import is_numeric
 from delta_core.expressions.parse import parse_value
+from delta_core.expressions.quoted_names import quoted_name
 from delta_core.expressions.typing import type_of
 from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.field_metadata import CURRENT_DEFAULT_KEY, GENERATION_KEY, is_identity, with_metadata
@@ -112,6 +113,13 @@ def validate_generated(schema: StructType) -> None:
             raise _invalid((one.name,), f"Values of type {one.data_type} cannot be compared")
         if is_identity(field) or CURRENT_DEFAULT_KEY in field.metadata:
             raise _invalid((one.name,), "It is an identity column, or has a default, too")
+        text = quoted_name(one.expression, schema)
+        if text is not None:
+            raise _invalid(
+                (one.name,),
+                f"{one.text} looks at no column: '{text}' is a text, whatever its quotes",
+                f"Write the name of the column in backticks, or without quotes: `{text}`",
+            )
         found = type_of(one.expression, schema)
         if found != one.data_type or _decimal_is_guessed(one.expression, found):
             raise _invalid(

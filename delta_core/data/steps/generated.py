@@ -18,7 +18,7 @@ from delta_core.expressions.arithmetic import cast_value
 from delta_core.expressions.ast import Cast, Column, Comparison, ComparisonOperator, Expression
 from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import evaluate
-from delta_core.expressions.parse import parse_value
+from delta_core.expressions.stored_expressions import parse_stored
 from delta_core.expressions.typing import resolve, type_of
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import StructField
@@ -73,7 +73,7 @@ def _expression(
     item: GenerationExpression, field: StructField, plan: WritePlan, generated: frozenset[str]
 ) -> Expression:
     try:
-        expression = parse_value(item.text, plan.schema)
+        expression = resolve(parse_stored(item.text, plan.schema), plan.schema)
         named = referenced_names(expression) & generated
         if named:
             raise ExpressionError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from delta_core.dml.definition.change import applied_before, commit_change
+from delta_core.errors import ConfigurationError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import FEATURE_PREFIX, ProtocolRequest
 from delta_core.transaction.commit_result import Committed
@@ -22,8 +23,15 @@ def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
         options: those of the commit.
 
     Raises:
+        ConfigurationError: the name is no text.
         UnsupportedTableFeatureError: a feature that is not known, or not written by this library.
     """
+    if not isinstance(name, str):
+        raise ConfigurationError(
+            f"{name!r} is no table feature.",
+            cause=f"It is of type {type(name).__name__}.",
+            fix="Pass the feature's name as the protocol has it, such as 'appendOnly'; one in each call.",
+        )
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied

@@ -209,7 +209,7 @@ class TestData:
         assert ids(tmp_path) == [1, 2]
 
     def test_anything_else_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="list"):
+        with pytest.raises(ConfigurationError, match="Data of type int cannot be written"):
             write(tmp_path, [1, 2, 3])
 
     def test_no_rows_create_an_empty_table(self, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from delta_core.errors import (
     DeltaError,
     ExpressionError,
     InvalidTablePropertyError,
+    RestoreError,
     SchemaError,
 )
 from delta_core.expressions.ast import Column
@@ -34,6 +36,20 @@ Call = Callable[[DeltaTable], Any]
         (lambda table: table.alter.set_properties({"owner": None}), InvalidTablePropertyError),
         (lambda table: table.alter.set_properties({1: "x"}), InvalidTablePropertyError),
         (lambda table: table.alter.add_constraint({" ": "id > 0"}), ConfigurationError),
+        (lambda table: table.alter.add_feature(["appendOnly"]), ConfigurationError),
+        (lambda table: table.alter.add_feature(None), ConfigurationError),
+        (lambda table: table.vacuum("168"), ConfigurationError),
+        (lambda table: table.vacuum(True), ConfigurationError),
+        (lambda table: table.optimize.compact(target_size_bytes=2**63), ConfigurationError),
+        (lambda table: table.load_cdf("0"), ConfigurationError),
+        (lambda table: table.load_cdf(None), ConfigurationError),
+        (lambda table: table.to_pyarrow_table(columns=[1]), ConfigurationError),
+        (lambda table: table.to_pyarrow_table(columns=1), ConfigurationError),
+        (lambda table: table.load_as_version("yesterday"), ConfigurationError),
+        (lambda table: table.load_as_version("2026-01-31T12:00:00"), ConfigurationError),
+        (lambda table: table.load_as_version("2026-01-31T12:00:00Z", timestamp_ms=1), ConfigurationError),
+        (lambda table: table.restore("3"), ConfigurationError),
+        (lambda table: table.restore(), RestoreError),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, call: Call, error: type[DeltaError]) -> None:
@@ -53,4 +69,19 @@ def test_properties_of_a_new_table_are_texts(tmp_path: Path) -> None:
     wrong: Any = {"delta.appendOnly": True}
     with pytest.raises(InvalidTablePropertyError, match="texts"):
         write_deltalake(tmp_path / "t", pa.table({"id": [1]}), configuration=wrong)
+    assert not (tmp_path / "t").exists()
+
+
+def test_the_table_of_another_library_is_no_open_table(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    with pytest.raises(ConfigurationError, match=r"deltalake\.table\.DeltaTable"):
+        write_deltalake(deltalake.DeltaTable(str(tmp_path)), pa.table({"id": [2]}), mode="append")
+
+
+@pytest.mark.parametrize("partition_by", [5, [5], [None]])
+def test_partition_columns_are_names(tmp_path: Path, partition_by: Any) -> None:
+    with pytest.raises(ConfigurationError, match="partition_by"):
+        write_deltalake(tmp_path / "t", pa.table({"id": [1]}), partition_by=partition_by)
+    with pytest.raises(ConfigurationError, match="partition_by"):
+        DeltaTable.create(tmp_path / "t", pa.schema([("id", pa.int64())]), partition_by=partition_by)
     assert not (tmp_path / "t").exists()

@@ -21,6 +21,23 @@ AT = dt.datetime(2024, 2, 29, 12, 30)
         (pa.array(["a", None, "a"]).dictionary_encode(), pa.string(), ["a", None, "a"]),
         (pa.RunEndEncodedArray.from_arrays([2, 3], [5, None]), pa.int64(), [5, 5, None]),
         (
+            pa.DictionaryArray.from_arrays([1, None, 0], pa.array(["a", "b"], pa.string_view())),
+            pa.string(),
+            ["b", None, "a"],
+        ),
+        (
+            pa.DictionaryArray.from_arrays(
+                [0], pa.array([{"a": ["x"]}], pa.struct([("a", pa.list_(pa.string_view(), 1))]))
+            ),
+            pa.struct([("a", pa.list_(pa.string()))]),
+            [{"a": ["x"]}],
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays([2, 4], pa.array(["a", None], pa.string_view())).slice(1, 2),
+            pa.string(),
+            ["a", None],
+        ),
+        (
             pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(["{}"])),
             pa.string(),
             ["{}"],

@@ -39,6 +39,31 @@ def test_a_time_with_a_zone_is_a_time(table: Path) -> None:
     assert opened.restore(timestamp_ms=when, dry_run=True).target_version == 1
 
 
+@pytest.mark.parametrize(
+    "when", [NOON + timedelta(minutes=90), "2026-01-31T13:30:00Z", "2026-01-31T19:00:00.000+05:30"]
+)
+def test_a_time_in_place_of_a_version_is_a_time(table: Path, when: Any) -> None:
+    opened = DeltaTable(table)
+    opened.load_as_version(when)
+    assert opened.version() == 1
+    assert DeltaTable(table, timestamp_ms=when).version() == 1
+    assert opened.restore(when, dry_run=True).target_version == 1
+    opened.restore(when)
+    assert opened.to_pyarrow_table().num_rows == 2
+    assert set(opened.history(1)[0].commit_info.operation_parameters) >= {"timestamp"}
+
+
+@pytest.mark.parametrize("wrong", ["1", "yesterday", "", "2026-01-31", datetime(2026, 1, 31)])
+def test_a_text_or_date_that_is_no_instant_is_refused(table: Path, wrong: Any) -> None:
+    opened = DeltaTable(table)
+    for call in (opened.load_as_version, opened.restore):
+        with pytest.raises(ConfigurationError):
+            call(wrong)
+    with pytest.raises(ConfigurationError, match="Two times"):
+        opened.load_as_version("2026-01-31T12:00:00Z", timestamp_ms=NOON)
+    assert opened.version() == 2
+
+
 def test_a_time_without_a_zone_is_refused(table: Path) -> None:
     naive = datetime(2026, 1, 31, 12)
     opened = DeltaTable(table)

@@ -1,0 +1,74 @@
+"""Conditions and generation expressions that a table holds, as other engines have written them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from delta_core.errors import ExpressionError
+from delta_core.expressions.ast import Call, Expression
+from delta_core.expressions.columns import walk
+from delta_core.expressions.parse import parse
+from delta_core.expressions.quoted_names import quoted_name
+from delta_core.expressions.sql_functions import PlainCalls
+from delta_core.expressions.typing import resolve_predicate
+from delta_core.schema.types import StructType
+
+_ARROW_CAST = "arrow_cast"
+_ARROW_TIMESTAMP = re.compile(r'Timestamp\(\w+, (None|Some\("(UTC|\+00:00)"\))\)')
+
+
+def parse_stored(text: str, schema: StructType) -> Expression:
+    """The tree of a CHECK constraint or generation expression of the table's, not yet resolved.
+
+    It is Spark SQL, unless a part of it would look at no column while a text in it is called as one: then
+    texts in double quotes that are columns' names are these columns, as the deltalake package writes them.
+    So are its constants of times, `arrow_cast('...', 'Timestamp(...)')`.
+
+    Raises:
+        ExpressionError: it is not understood.
+    """
+    expression = parse(text)
+    of_arrow = any(isinstance(node, Call) and node.name.lower() == _ARROW_CAST for node in walk(expression))
+    if not of_arrow and quoted_name(expression, schema) is None:
+        return expression
+    return parse(_in_spark_sql(text, schema))
+
+
+def resolve_stored(text: str, schema: StructType) -> Expression:
+    """A condition of the table's, resolved; see `parse_stored`.
+
+    Raises:
+        ExpressionError: it is not understood, or does not fit the schema in either reading.
+    """
+    expression = parse_stored(text, schema)
+    try:
+        return resolve_predicate(expression, schema)
+    except ExpressionError:
+        # `"Low" <= high` names a column, so only the types tell that the text is another one.
+        rewritten = _in_spark_sql(text, schema)
+        if rewritten == text:
+            raise
+        return resolve_predicate(parse(rewritten), schema)
+
+
+def _in_spark_sql(text: str, schema: StructType) -> str:
+    pieces, end = [], 0
+    for start, stop, piece in _replacements(text, PlainCalls().tokenize(text), schema):
+        pieces += [text[end:start], piece]
+        end = stop
+    return "".join([*pieces, text[end:]])
+
+
+def _replacements(text: str, tokens: Sequence[Any], schema: StructType) -> Iterator[tuple[int, int, str]]:
+    for index, token in enumerate(tokens):
+        # Names that need quotes are those with capitals, so case tells a name from a text.
+        if text[token.start] == '"' and token.text in schema.names:
+            yield token.start, token.end + 1, f"`{token.text.replace('`', '``')}`"
+        elif token.text.lower() == _ARROW_CAST and len(tokens) > index + 5:
+            _, value, _, target, closing = tokens[index + 1 : index + 6]
+            kind = _ARROW_TIMESTAMP.fullmatch(target.text)
+            if kind is not None and text[value.start] == "'" and closing.text == ")":
+                name = "TIMESTAMP_NTZ" if kind[1] == "None" else "TIMESTAMP"
+                yield token.start, closing.end + 1, f"{name} {text[value.start : value.end + 1]}"
