@@ -25,6 +25,7 @@ from delta_core.errors import (
     TableNotFoundError,
 )
 from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.arguments import name_list
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -162,7 +163,7 @@ def write_deltalake(
         snapshot.require_writable(surface=Surface.ARROW_ROWS)
     rows = as_rows(data)
     definition = TableDefinition(
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        partition_by=name_list(partition_by, what="partition columns"),
         cluster_by=[cluster_by] if isinstance(cluster_by, str) else cluster_by,
         configuration=configuration,
         name=name,

@@ -97,10 +97,10 @@ class ChangeDataScan:
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
         """
-        if not 0 <= starting_version <= snapshot.version:
+        if not isinstance(starting_version, int) or not 0 <= starting_version <= snapshot.version:
             raise ConfigurationError(
                 f"Changes from version {starting_version} to {snapshot.version} were asked for.",
-                cause="The first version must be at least 0 and not after the last one.",
+                cause="The first version must be a number, at least 0 and not after the last one.",
                 fix="Ask for a range of versions in the order in which they were committed.",
             )
         snapshot.require_readable(operation="read change data", through_scan=True)

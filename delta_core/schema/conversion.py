@@ -39,8 +39,22 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return convert_array(array.storage, target)
     if pa.types.is_dictionary(source):
+        # Arrow gathers no views, which is what polars has for categories.
+        values = without_views(array.dictionary)
+        if values is not array.dictionary:
+            array = pa.DictionaryArray.from_arrays(array.indices, values)
         return convert_array(array.dictionary_decode(), target)
     if pa.types.is_run_end_encoded(source):
+        values = without_views(array.values)
+        if values is not array.values:
+            array = pa.RunEndEncodedArray.from_buffers(
+                pa.run_end_encoded(source.run_end_type, values.type),
+                len(array),
+                [None],
+                0,
+                array.offset,
+                [array.run_ends, values],
+            )
         return convert_array(pc.run_end_decode(array), target)
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         return _convert_struct(array, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from delta_core.errors import ConfigurationError
@@ -39,9 +39,38 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
     )
 
 
-def name_list(names: Sequence[str] | None) -> Sequence[str] | None:
-    """The names; a text is one name, never its letters."""
-    return [names] if isinstance(names, str) else names
+def name_list(names: Sequence[str] | str | None, *, what: str = "columns") -> Sequence[str] | None:
+    """The names; a text is one name, never its letters.
+
+    Raises:
+        ConfigurationError: they are no names.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        return [names]
+    found = list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in found):
+        raise ConfigurationError(
+            f"{names!r} are no {what}.", cause="Columns go by their names.", fix="Pass a list of texts."
+        )
+    return found
+
+
+def of_shard(shard: object) -> tuple[int, int]:
+    """A reader's number and how many there are.
+
+    Raises:
+        ConfigurationError: it is no pair of such numbers.
+    """
+    match shard:
+        case (int(index), int(count)) if 0 <= index < count:
+            return index, count
+    raise ConfigurationError(
+        f"There is no shard {shard!r}.",
+        cause="A shard is a reader's number and how many readers there are.",
+        fix="Pass a pair such as (0, 4); numbers go from 0 to one below the count.",
+    )
 
 
 def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:

@@ -62,9 +62,9 @@ def choose_retention(
     required = max(properties.deleted_file_retention_ms, FLOOR_MS)
     if retention_hours is None:
         wanted = required
-    elif not 0 <= retention_hours < math.inf:
+    elif not isinstance(retention_hours, int | float) or not 0 <= retention_hours < math.inf:
         raise ConfigurationError(
-            f"a retention of {retention_hours} hours is not possible", fix="give zero or more hours"
+            f"a retention of {retention_hours!r} hours is not possible", fix="give zero or more hours"
         )
     else:
         wanted = round(retention_hours * HOUR_MS)
