@@ -110,7 +110,7 @@ class DeltaTable(RowChanges):
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> DeltaTable:
-        """Create an empty table and open it.
+        """Create an empty table and open it. The schema is a pyarrow one, or a list as of `define_column`.
 
         Raises:
             TableExistsError: there is one already.
