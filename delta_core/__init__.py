@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from delta_core.maintenance.clone.clone import clone_table
     from delta_core.maintenance.convert.convert import convert_to_deltalake
     from delta_core.scan.scan import Scan
+    from delta_core.schema.column_changes import After, First
     from delta_core.snapshot.snapshot import Snapshot
     from delta_core.table import DeltaTable
     from delta_core.transaction.commit_properties import CommitProperties
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from delta_core.transaction.transaction import Transaction
 
 _EXPORTS = {
+    "After": "delta_core.schema.column_changes",
     "AlreadyApplied": "delta_core.transaction.commit_result",
     "CommitProperties": "delta_core.transaction.commit_properties",
     "Committed": "delta_core.transaction.commit_result",
     "DeltaError": "delta_core.errors",
     "DeltaTable": "delta_core.table",
+    "First": "delta_core.schema.column_changes",
     "GroupCommit": "delta_core.dml.group_commit",
     "IdentityGenerator": "delta_core.dml.definition.new_column",
     "Scan": "delta_core.scan.scan",
@@ -43,11 +46,13 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "After",
     "AlreadyApplied",
     "CommitProperties",
     "Committed",
     "DeltaError",
     "DeltaTable",
+    "First",
     "GroupCommit",
     "IdentityGenerator",
     "Scan",
@@ -75,5 +80,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """The public names, loaded or not, and none of what this file needs itself."""
+    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})

@@ -111,7 +111,7 @@ class DeltaTable(RowChanges):
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> DeltaTable:
-        """Create an empty table and open it.
+        """Create an empty table and open it. The schema is a pyarrow one, or a list as of `define_column`.
 
         Raises:
             TableExistsError: there is one already.
@@ -374,7 +374,8 @@ class DeltaTable(RowChanges):
             VersionNotFoundError: a commit in between is no longer in the log.
             ConfigurationError: the version already seen is below -1 or after the one that is open.
         """
-        at_least(-1, since_version, what="version already seen", fix="Pass -1 to read from the first.")
+        seen = -2 if since_version is None else since_version
+        at_least(-1, seen, what="version already seen", fix="Pass -1 to read from the first.")
         return appended_batches(
             self._snapshot,
             since_version=since_version,

@@ -30,7 +30,7 @@ def choose_compression(asked: str | None, properties: TableProperties) -> Compre
         InvalidTablePropertyError: the table's property names a codec that cannot be written here.
     """
     found = PARQUET_COMPRESSION_CODEC.of(properties.configuration) if asked is None else asked
-    if found not in EXTENSIONS:
+    if not isinstance(found, str) or found not in EXTENSIONS:
         raise ConfigurationError(
             f"Unknown compression {found!r}",
             cause="Every reader of the table must know the codec",

@@ -98,6 +98,8 @@ class _OpenFile:
         except BaseException as error:
             self.abort(error)
             raise
+        # Else a writer that was not closed would write a footer into the closed file when it is collected.
+        self._stack.callback(setattr, self._writer, "is_open", False)
 
     @property
     def num_rows(self) -> int:

@@ -33,18 +33,19 @@ def as_rows(data: ArrowData) -> Rows:
             return pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
-    except pa.ArrowException as error:
-        # A frame with texts and numbers in one column, or a single column without a name.
+    except (pa.ArrowException, TypeError) as error:
+        # A frame of texts and numbers in one column, a column without a name, a type that pyarrow lacks.
         raise ConfigurationError(
             f"Data of type {type(data).__name__} cannot be written.",
             cause=f"Arrow cannot take it as rows of columns: {error}",
-            fix="Pass a table or a frame whose columns have one type each.",
+            fix="Pass a table or a frame whose columns have one type each, of those that pyarrow has.",
         ) from error
     raise ConfigurationError(
         f"Data of type {type(data).__name__} cannot be written.",
         cause="It has no Arrow C data or stream interface.",
         fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
-        "exports Arrow; batches made one by one go into RecordBatchReader.from_batches(schema, batches).",
+        "exports Arrow. Of batches, RecordBatchReader.from_batches(schema, batches) makes a reader, and so does "
+        "scanner().to_reader() of a dataset.",
     )
 
 

@@ -48,7 +48,19 @@ class TableAlterer:
         position: Position | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Add nullable columns: at the end, or `First()` or `After(column)`; into the struct `parent`."""
+        """Add nullable columns: at the end, or `First()` or `After(column)`; into the struct `parent`.
+
+        Args:
+            columns: fields of Arrow such as `pa.field("city", pa.string())`, or of `define_column`.
+            parent: the struct's name or path; the table itself when left out.
+            position: `delta_core.First()` or `delta_core.After("id")`; behind all others when None.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Raises:
+            SchemaEvolutionError: there is such a column, it is NOT NULL or has a default, or there is no such
+                parent or neighbour.
+            SchemaError: a name is not allowed, or Delta has no such type.
+        """
         return self._adopt(
             of_columns.add_columns(
                 self._current(),

@@ -107,7 +107,8 @@ def write_deltalake(
     Args:
         table_or_uri: where; an open `DeltaTable` saves reading the log and shows the new version after.
         data: a pyarrow Table, RecordBatch or RecordBatchReader (streamed, in bounded memory), any object
-            with the Arrow C interface, or a list of such parts with the same columns.
+            with the Arrow C interface, such as a data frame of pandas or polars, or a list of such parts with
+            the same columns.
         mode: what to do when the table exists: `error`, `append`, `overwrite` its rows, or `ignore`.
         partition_by: partition columns of a new table; checked against an existing one.
         cluster_by: up to four clustering columns of a new table, a name or path each; checked against an

@@ -101,7 +101,7 @@ class ChangeDataScan:
         if first is None or not 0 <= first <= snapshot.version:
             raise ConfigurationError(
                 f"Changes from version {starting_version} to {snapshot.version} were asked for.",
-                cause="The first version must be at least 0 and not after the last one.",
+                cause="The first version must be a number, at least 0 and not after the last one.",
                 fix="Ask for a range of versions in the order in which they were committed.",
             )
         snapshot.require_readable(operation="read change data", through_scan=True)

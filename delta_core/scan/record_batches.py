@@ -209,10 +209,11 @@ class FileReader:
             )
 
     def _columns_in(self, schema: pa.Schema, path: str) -> dict[str, FileColumn | None]:
+        columns = self._mapping.in_file(schema)
         found: dict[str, FileColumn | None] = {}
         for field in self._file_fields:
             try:
-                found[field.name] = self._mapping.file_column(field, schema)
+                found[field.name] = columns.column(field)
             except MalformedVariant as error:
                 raise _damaged_variant(field, path, error) from error
             except InvalidTableError as error:

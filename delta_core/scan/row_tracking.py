@@ -104,6 +104,7 @@ def require_row_tracking_columns(columns: Sequence[str], schema: StructType) -> 
     if taken:
         raise SchemaError(
             f"The metadata column {taken[0]} cannot be told from the table's column of that name",
+            cause="Rows would have two columns of one name",
             fix="Rename the table's column, or read without the metadata column",
         )
 

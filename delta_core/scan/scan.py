@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
@@ -23,6 +22,7 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.report import ScanReport
 from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
+from delta_core.snapshot.arguments import of_shard
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
@@ -149,7 +149,7 @@ class Scan:
             InvalidTableError: a file cannot be read.
             ExpressionError: the predicate fails on a row.
         """
-        mine = None if shard is None else self._files_of_shard(*shard)
+        mine = None if shard is None else self._files_of_shard(*of_shard(shard))
         return self._read_each(mine)
 
     def _read_each(self, mine: frozenset[ObjectPlace] | None) -> Iterator[pa.RecordBatch]:
@@ -184,10 +184,6 @@ class Scan:
         They are dealt out before statistics prune them: another reader may have opened the version from a
         checkpoint that has no statistics, and must still come to the same shards.
         """
-        if not 0 <= index < count:
-            raise ConfigurationError(
-                f"There is no shard {index} of {count}.", fix="Number the shards from 0 to count - 1"
-            )
         files = self._after_partitions.files.to_table(["path", "size_bytes"])
         ordered = files.sort_by([("size_bytes", "descending"), ("path", "ascending")])
         store = self._snapshot.store

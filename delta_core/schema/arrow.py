@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_core.errors import SchemaError
+from delta_core.schema.json import MAX_DEPTH, too_deep
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -123,15 +124,24 @@ def from_arrow(schema: pa.Schema) -> StructType:
         SchemaError: a column has a type that Delta does not have (time of day, duration, ...), or is marked
             as a variant and is none.
     """
-    return StructType(tuple(_field_from_arrow(field, field.name) for field in schema))
+    return StructType(tuple(_field_from_arrow(field, field.name, 0) for field in schema))
 
 
 def type_from_arrow(data_type: pa.DataType, path: str = "") -> DataType:
     """The Delta type of an Arrow type; `path` names the column in the error.
 
     Raises:
-        SchemaError: Delta has no such type.
+        SchemaError: Delta has no such type, or it is nested too deeply.
     """
+    return _type_from_arrow(data_type, path, 0)
+
+
+def _type_from_arrow(data_type: pa.DataType, path: str, depth: int) -> DataType:
+    if isinstance(data_type, pa.BaseExtensionType):
+        # Before the look into the map: types that are defined in Python have no hash.
+        return _type_from_arrow(data_type.storage_type, path, depth)
+    if depth > MAX_DEPTH:
+        raise too_deep()
     known = _FROM_ARROW.get(data_type)
     if known is not None:
         return known
@@ -145,26 +155,24 @@ def type_from_arrow(data_type: pa.DataType, path: str = "") -> DataType:
     ):
         return DecimalType(data_type.precision, data_type.scale)
     if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
-        return type_from_arrow(data_type.value_type, path)
+        return _type_from_arrow(data_type.value_type, path, depth)
     if types.is_fixed_size_binary(data_type):
         return BINARY
     if types.is_map(data_type):
         return MapType(
-            key_type=type_from_arrow(data_type.key_type, f"{path}.key"),
-            value_type=_type_of_field(data_type.item_field, f"{path}.value"),
+            key_type=_type_from_arrow(data_type.key_type, f"{path}.key", depth + 1),
+            value_type=_type_of_field(data_type.item_field, f"{path}.value", depth + 1),
             value_contains_null=data_type.item_field.nullable,
         )
     if is_list_like(data_type):
         return ArrayType(
-            element_type=_type_of_field(data_type.value_field, f"{path}.element"),
+            element_type=_type_of_field(data_type.value_field, f"{path}.element", depth + 1),
             contains_null=data_type.value_field.nullable,
         )
     if types.is_struct(data_type):
         return StructType(
-            tuple(_field_from_arrow(child, f"{path}.{child.name}") for child in data_type.fields)
+            tuple(_field_from_arrow(child, f"{path}.{child.name}", depth) for child in data_type.fields)
         )
-    if isinstance(data_type, pa.BaseExtensionType):
-        return type_from_arrow(data_type.storage_type, path)
     raise SchemaError(
         f"Column {path or '?'} has the Arrow type {data_type}, which Delta tables cannot hold",
         cause="Delta has no such type",
@@ -184,14 +192,15 @@ def is_list_like(data_type: pa.DataType) -> bool:
     )
 
 
-def _field_from_arrow(field: pa.Field, path: str) -> StructField:
-    return StructField(name=field.name, data_type=_type_of_field(field, path), nullable=field.nullable)
+def _field_from_arrow(field: pa.Field, path: str, depth: int) -> StructField:
+    kind = _type_of_field(field, path, depth + 1)
+    return StructField(name=field.name, data_type=kind, nullable=field.nullable)
 
 
-def _type_of_field(field: pa.Field, path: str) -> DataType:
+def _type_of_field(field: pa.Field, path: str, depth: int) -> DataType:
     if not is_marked(field):
-        return type_from_arrow(field.type, path)
-    found = type_from_arrow(storage_of(field), path)
+        return _type_from_arrow(field.type, path, depth)
+    found = _type_from_arrow(storage_of(field), path, depth)
     if not has_parts(found):
         raise SchemaError(
             f"Column {path} is marked as a variant and is {found}",

@@ -7,7 +7,7 @@ partition values and statistics always go by physical name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,50 +89,40 @@ class ColumnMapping:
             current = field.data_type
         return tuple(names)
 
-    def file_column(self, field: StructField, file_schema: pa.Schema) -> FileColumn | None:
-        """Where a data file has a column of the table; None when it lacks it.
+    def in_file(self, file_schema: pa.Schema) -> FileColumns:
+        """Where one data file has the columns of the table."""
+        return FileColumns(self, file_schema)
 
-        Names are compared without case. In the mode `id` a file without any field ids, at whatever level, is
-        refused: its names may be those of other columns (PROTOCOL.md, "Reader Requirements for Column
-        Mapping"). One in which there is no column of the table has none to lose.
+    def file_column(self, field: StructField, file_schema: pa.Schema) -> FileColumn | None:
+        """Where a data file has one column of the table; for several columns ask `in_file` once.
+
+        Raises: as `FileColumns.column`.
+        """
+        return self.in_file(file_schema).column(field)
+
+    def find(self, field: StructField, candidates: Candidates) -> pa.Field | None:
+        """The candidate that is the table's field; None when there is none.
 
         Raises:
-            InvalidTableError: the field, or the file, lacks what the mode needs.
-            MalformedVariant: the file's column for a variant holds none.
+            InvalidTableError: the field lacks what the mode needs.
         """
-        by_id = self.mode is ColumnMappingMode.ID
-        if by_id and field.name not in self.unmapped:
-            self._require_ids(field, file_schema)
-        found = self._find(field, list(file_schema), by_id=by_id)
-        if found is None:
-            return None
-        kind = self._type_in_file(field.data_type, found.type, by_id=by_id)
-        return FileColumn(name=found.name, data_type=kind, target=type_to_arrow(field.data_type))
-
-    def _require_ids(self, field: StructField, file_schema: pa.Schema) -> None:
-        own = [item for item in file_schema if item.name not in self.unmapped]
-        if own and not any(map(_has_ids, own)):
-            raise InvalidTableError(
-                f"The column {field.name} cannot be found in data files",
-                cause="The table's column mapping mode is id, and the file has no field ids",
-                fix="Write the file's rows anew from its source, or restore a version that does not use it",
-            )
-
-    def _find(self, field: StructField, candidates: list[pa.Field], *, by_id: bool) -> pa.Field | None:
-        if by_id and field.name not in self.unmapped:
+        if self.mode is ColumnMappingMode.ID and field.name not in self.unmapped:
             number = field.metadata.get(ID_KEY)
             if not isinstance(number, int):
                 raise _incomplete(field, ID_KEY, self.mode)
-            return next((item for item in candidates if _field_id(item) == number), None)
-        name = self.physical_name(field).casefold()
-        return next((item for item in candidates if item.name.casefold() == name), None)
+            return candidates.by_id.get(number)
+        return candidates.by_name.get(self.physical_name(field).casefold())
 
-    def _type_in_file(self, data_type: DataType, found: pa.DataType, *, by_id: bool) -> pa.DataType:
-        """The table's type with the file's names, level by level."""
+    def type_in_file(self, data_type: DataType, found: pa.DataType) -> pa.DataType:
+        """The table's type with the file's names, level by level, as the file's type has them.
+
+        Raises: as `FileColumns.column`.
+        """
         if isinstance(data_type, StructType) and pa.types.is_struct(found):
-            fields, taken = [], {item.name.casefold() for item in found.fields}
+            candidates = Candidates.of(found.fields)
+            fields, taken = [], set(candidates.by_name)
             for field in data_type:
-                item = self._find(field, found.fields, by_id=by_id)
+                item = self.find(field, candidates)
                 if item is None:
                     # A name that the file does not have: the field is null in all of its rows.
                     name = self.physical_name(field)
@@ -140,16 +130,16 @@ class ColumnMapping:
                         name += "_"
                     kind = type_to_arrow(field.data_type)
                 else:
-                    name, kind = item.name, self._type_in_file(field.data_type, item.type, by_id=by_id)
+                    name, kind = item.name, self.type_in_file(field.data_type, item.type)
                 taken.add(name.casefold())
                 fields.append(pa.field(name, kind, nullable=field.nullable))
             return pa.struct(fields)
         if isinstance(data_type, ArrayType) and is_list_like(found):
-            element = self._type_in_file(data_type.element_type, found.value_type, by_id=by_id)
+            element = self.type_in_file(data_type.element_type, found.value_type)
             return pa.list_(pa.field("element", element, nullable=data_type.contains_null))
         if isinstance(data_type, MapType) and pa.types.is_map(found):
-            key = self._type_in_file(data_type.key_type, found.key_type, by_id=by_id)
-            value = self._type_in_file(data_type.value_type, found.item_type, by_id=by_id)
+            key = self.type_in_file(data_type.key_type, found.key_type)
+            value = self.type_in_file(data_type.value_type, found.item_type)
             return pa.map_(key, pa.field("value", value, nullable=data_type.value_contains_null))
         if data_type == VARIANT:
             return variant_in_file(found)
@@ -177,6 +167,68 @@ class FileColumn:
             MalformedVariant: the parts of a variant do not make one.
         """
         return _relabelled(array, self.target)
+
+
+class FileColumns:
+    """The columns of a table in one data file; each is found without a look at the file's others."""
+
+    def __init__(self, mapping: ColumnMapping, file_schema: pa.Schema) -> None:
+        self._mapping = mapping
+        self._candidates = Candidates.of(list(file_schema))
+        own = [item for item in file_schema if item.name not in mapping.unmapped]
+        by_id = mapping.mode is ColumnMappingMode.ID
+        self._lacks_ids = by_id and bool(own) and not any(map(_has_ids, own))
+
+    def column(self, field: StructField) -> FileColumn | None:
+        """Where the file has a column of the table; None when it lacks it.
+
+        Names are compared without case. In the mode `id` a file without any field ids, at whatever level, is
+        refused: its names may be those of other columns (PROTOCOL.md, "Reader Requirements for Column
+        Mapping"). One in which there is no column of the table has none to lose.
+
+        Raises:
+            InvalidTableError: the field, or the file, lacks what the mode needs.
+            MalformedVariant: the file's column for a variant holds none.
+        """
+        if self._lacks_ids and field.name not in self._mapping.unmapped:
+            raise InvalidTableError(
+                f"The column {field.name} cannot be found in data files",
+                cause="The table's column mapping mode is id, and the file has no field ids",
+                fix="Write the file's rows anew from its source, or restore a version that does not use it",
+            )
+        found = self._mapping.find(field, self._candidates)
+        if found is None:
+            return None
+        return FileColumn(
+            name=found.name,
+            data_type=self._mapping.type_in_file(field.data_type, found.type),
+            target=type_to_arrow(field.data_type),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Fields of one level of a file, the first of each name and of each id.
+
+    Attributes:
+        by_name: by names without case.
+        by_id: by Parquet field ids, of those that have one.
+    """
+
+    by_name: Mapping[str, pa.Field]
+    by_id: Mapping[int, pa.Field]
+
+    @classmethod
+    def of(cls, fields: Sequence[pa.Field]) -> Candidates:
+        """Index the fields."""
+        by_name: dict[str, pa.Field] = {}
+        by_id: dict[int, pa.Field] = {}
+        for field in fields:
+            by_name.setdefault(field.name.casefold(), field)
+            number = _field_id(field)
+            if number is not None:
+                by_id.setdefault(number, field)
+        return cls(by_name=by_name, by_id=by_id)
 
 
 UNMAPPED = ColumnMapping()

@@ -76,7 +76,10 @@ def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence
         if index is None:
             columns.append(pa.nulls(data.num_rows, target))
         else:
-            column = _convert(data.column(index), target, field)
+            column = data.column(index)
+            if _may_hold_text(column.type):
+                _require_unicode(column, field)
+            column = _convert(column, target, field)
             if field.name.casefold() in partitions:
                 column = empty_as_null(column, field.data_type)
             columns.append(column)
@@ -191,6 +194,31 @@ def _convert(
             f"{example}",
             cause=str(error),
             fix=f"Round or cast the column to {field.data_type} before writing",
+        ) from error
+
+
+def _may_hold_text(data_type: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
+        return _may_hold_text(data_type.value_type)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _may_hold_text(data_type.storage_type)
+    if types.is_nested(data_type):
+        return any(_may_hold_text(data_type.field(at).type) for at in range(data_type.num_fields))
+    return bool(
+        types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type)
+    )
+
+
+def _require_unicode(column: pa.Array | pa.ChunkedArray, field: StructField) -> None:
+    """Check the texts of data that came over the C interface: Arrow takes any bytes, readers do not."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"Column {field.name} has a value that is no text",
+            cause=str(error),
+            fix="Decode the bytes, or pass them as binary",
         ) from error
 
 

@@ -163,11 +163,13 @@ def require_writable_void(schema: StructType) -> None:
             void.
     """
     if _unwritable(schema):
+        names = [field.name for field in schema if _unwritable(field.data_type)] or schema.names
+        what = "a void or empty column" if len(names) == 1 else "void or empty columns"
         raise SchemaError(
-            "Rows cannot be written while the schema has this void or empty column",
+            f"Rows cannot be written while the schema has {what}: {', '.join(names)}",
             cause="A void inside an array or map, a struct without fields, or a struct or table of nothing "
             "but void has no file form",
-            fix="Give the column another type first",
+            fix="Cast the column to another type first, such as string, or give the table one with a type",
         )
 
 

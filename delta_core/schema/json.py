@@ -24,6 +24,13 @@ MAX_DECIMAL_PRECISION = 38
 MAX_DEPTH = 100
 """Types in types: deeper schemas are nobody's, and each level takes stack wherever a type is walked."""
 
+MAX_WRITTEN_DEPTH = 80
+"""As deep as types may be in schemas that are written; lists and maps count twice, as they do in files.
+
+Arrow reads files of 100 levels, of which a checkpoint's statistics take some. A struct in a struct is three
+levels of JSON, of which the encoder makes no more than 254.
+"""
+
 _DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 _ALIASES = {"null": "void"}
 
@@ -49,8 +56,21 @@ def schema_from_json(text: str) -> StructType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The schema as one line of JSON, with the keys in the order that other writers use."""
-    return orjson.dumps(_type_to_json(schema)).decode()
+    """The schema as one line of JSON, with the keys in the order that other writers use.
+
+    Raises:
+        SchemaError: types are nested deeper than `MAX_WRITTEN_DEPTH`.
+    """
+    return orjson.dumps(_type_to_json(schema, 0)).decode()
+
+
+def too_deep() -> SchemaError:
+    """The error for a schema that is nested deeper than is written. Naming the column would be as deep."""
+    return SchemaError(
+        "The schema is nested too deeply to be written",
+        cause=f"Types are nested more than {MAX_WRITTEN_DEPTH} levels deep; a list or a map takes two levels",
+        fix="Flatten the column, or write its inner part as JSON text or as a variant",
+    )
 
 
 def type_from_name(name: str) -> DataType:
@@ -118,7 +138,9 @@ def _primitive(name: str, path: str) -> DataType:
     return DecimalType(precision, scale)
 
 
-def _type_to_json(data_type: DataType) -> Any:
+def _type_to_json(data_type: DataType, depth: int) -> Any:
+    if depth > MAX_WRITTEN_DEPTH:
+        raise too_deep()
     match data_type:
         case StructType():
             return {
@@ -126,7 +148,7 @@ def _type_to_json(data_type: DataType) -> Any:
                 "fields": [
                     {
                         "name": field.name,
-                        "type": _type_to_json(field.data_type),
+                        "type": _type_to_json(field.data_type, depth + 1),
                         "nullable": field.nullable,
                         "metadata": dict(field.metadata),
                     }
@@ -136,14 +158,14 @@ def _type_to_json(data_type: DataType) -> Any:
         case ArrayType():
             return {
                 "type": "array",
-                "elementType": _type_to_json(data_type.element_type),
+                "elementType": _type_to_json(data_type.element_type, depth + 2),
                 "containsNull": data_type.contains_null,
             }
         case MapType():
             return {
                 "type": "map",
-                "keyType": _type_to_json(data_type.key_type),
-                "valueType": _type_to_json(data_type.value_type),
+                "keyType": _type_to_json(data_type.key_type, depth + 2),
+                "valueType": _type_to_json(data_type.value_type, depth + 2),
                 "valueContainsNull": data_type.value_contains_null,
             }
         case _:

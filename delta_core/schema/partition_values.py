@@ -44,7 +44,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
 _FRACTIONAL = (FLOAT, DOUBLE)
 # The characters that Hive-style directory names escape: control characters and these.
-_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _TIMESTAMP = re.compile(
     r"(\d{4,6})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?"

@@ -92,6 +92,22 @@ def name_list(names: Iterable[str] | str | None, *, what: str = "columns") -> Se
     return found
 
 
+def of_shard(shard: object) -> tuple[int, int]:
+    """A reader's number and how many there are.
+
+    Raises:
+        ConfigurationError: it is no pair of such numbers.
+    """
+    match shard:
+        case (int(index), int(count)) if 0 <= index < count:
+            return index, count
+    raise ConfigurationError(
+        f"There is no shard {shard!r}.",
+        cause="A shard is a reader's number and how many readers there are.",
+        fix="Pass a pair such as (0, 4); numbers go from 0 to one below the count.",
+    )
+
+
 def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:
     """The value; None stays None.
 

@@ -152,6 +152,12 @@ def open_allowed_roots(
         InvalidUriError: no store serves a URI.
         ConfigurationError: a root is one text instead of several, or the whole file system.
     """
+    if not isinstance(uris, Iterable):
+        raise ConfigurationError(
+            f"The allowed roots are of the type {type(uris).__name__}.",
+            cause="There may be several.",
+            fix="Pass a list of URIs or paths, an empty one for none.",
+        )
     if isinstance(uris, str | os.PathLike):
         raise ConfigurationError(
             f"The allowed roots are the one text {os.fspath(uris)!r}.", fix="Pass a list of URIs or paths."

@@ -80,6 +80,12 @@ def open_store(
             cause=f"Supported are plain local paths and the schemes: {supported}.",
             fix="Pass one of those, or install the package that has the store.",
         )
+    if not isinstance(storage_options or {}, Mapping):
+        raise ConfigurationError(
+            f"The storage options are of the type {type(storage_options).__name__}.",
+            cause="Options go by their names.",
+            fix="Pass a mapping from names to texts.",
+        )
     return with_shared_cache(opener(text, storage_options or {}, clock))
 
 

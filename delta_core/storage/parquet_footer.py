@@ -21,7 +21,8 @@ MAX_FOOTER_BYTES = 16 << 20
 _CHECKED_FOOTER_BYTES = 128 << 10
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 1 << 16
-_MAX_SCHEMA_DEPTH = 64
+_MAX_SCHEMA_DEPTH = 104
+"""No less than Arrow reads, which is 100."""
 
 # Text of a log shrinks to a thirtieth and constant columns further; no honest file shrinks like this.
 _MAX_RATIO = 200

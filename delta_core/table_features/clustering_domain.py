@@ -100,7 +100,14 @@ class ClusteringColumns:
         Raises:
             SchemaError: no such column, one named twice, one without bounds in its statistics, more than
                 MAX_COLUMNS, or a table that is partitioned.
+            ConfigurationError: the columns are no list.
         """
+        if not isinstance(columns, Sequence):
+            raise ConfigurationError(
+                f"{columns!r} are no clustering columns.",
+                cause="Columns go by their names or paths.",
+                fix="Pass a list of them.",
+            )
         if len(columns) > MAX_COLUMNS:
             raise SchemaError(
                 f"A table is not clustered by {len(columns)} columns.",

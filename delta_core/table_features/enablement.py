@@ -129,6 +129,12 @@ class ProtocolRequest:
                 do not go together, or a feature with another value than `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
+        if not isinstance(given, Mapping):
+            raise InvalidTablePropertyError(
+                f"{given!r} are no table properties.",
+                cause=f"It is of type {type(given).__name__}.",
+                fix="Pass a mapping from names to texts.",
+            )
         features: set[str] = set()
         versions: dict[str, int] = {}
         properties: dict[str, str] = {}

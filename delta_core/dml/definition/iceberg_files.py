@@ -86,10 +86,11 @@ class _Expected:
         """What is wrong with a file, in words that follow its path."""
         schema = footer.schema.to_arrow_schema()
         places = {name: index for index, name in enumerate(schema.names)}
-        columns = {field.name: self._mapping.file_column(field, schema) for field in self._data}
+        in_file = self._mapping.in_file(schema)
+        columns = {field.name: in_file.column(field) for field in self._data}
         last = max((places[found.name] for found in columns.values() if found is not None), default=-1)
         for field in self._partitions:
-            found = self._mapping.file_column(field, schema)
+            found = in_file.column(field)
             if found is None:
                 yield f"lacks the partition column {field.name}"
             elif places[found.name] < last:

@@ -92,8 +92,9 @@ def _fits(
     found = resolve_data_path(path, root_uri=snapshot.store.uri)
     with readable(found), TABLE_ONLY.open(snapshot.store, found) as source:
         schema = pq.read_schema(source)
+    in_file = mapping.in_file(schema)
     for field, kind in columns:
-        column = mapping.file_column(field, schema)
+        column = in_file.column(field)
         if column is not None and schema.field(column.name).type != kind:
             return False
     return True

@@ -158,8 +158,8 @@ class FileLayout:
         mapping = self.plan.mapping
         if mapping.mode is not ColumnMappingMode.ID:
             return {}
-        schema = footer.schema.to_arrow_schema()
-        found = {name: mapping.file_column(field, schema) for name, field in self.fields().items()}
+        in_file = mapping.in_file(footer.schema.to_arrow_schema())
+        found = {name: in_file.column(field) for name, field in self.fields().items()}
         return {column.name: name for name, column in found.items() if column is not None}
 
 

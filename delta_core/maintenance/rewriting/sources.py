@@ -203,20 +203,23 @@ class SourceRows:
         last = self._last
         if last is not None and last[0].equals(schema, check_metadata=True):
             return last[1]
+        exactly: dict[str, int] = {}
         by_name: dict[str, int] = {}
         for index, name in enumerate(schema.names):
+            exactly.setdefault(name, index)
             by_name.setdefault(name.casefold(), index)
+        in_file = self._mapping.in_file(schema)
         places: list[tuple[int, FileColumn | None]] = []
         for item in self.target:
             field = self._fields.get(item.name)
             if not self._by_file_column or field is None:
                 places.append((by_name.get(item.name.casefold(), -1), None))
                 continue
-            column = self._mapping.file_column(field, schema)
+            column = in_file.column(field)
             if column is None:
                 places.append((-1, None))
                 continue
-            places.append((schema.names.index(column.name), replace(column, target=item.type)))
+            places.append((exactly[column.name], replace(column, target=item.type)))
         self._last = (schema, places)
         return places
 

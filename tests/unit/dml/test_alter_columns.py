@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import delta_core
 from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.actions import SetTransaction
 from delta_core.errors import ConstraintViolationError, SchemaEvolutionError
@@ -84,3 +85,12 @@ def test_a_repeated_change_changes_nothing(table: DeltaTable) -> None:
     table.alter.add_columns(StructField(name="b", data_type=LONG), commit_properties=key)
     table.alter.add_columns(StructField(name="b", data_type=LONG), commit_properties=key)
     assert table.version() == 1
+
+
+def test_positions_are_public_names(tmp_path: Path) -> None:
+    table = delta_core.DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
+    table.alter.add_columns(pa.field("first", pa.string()), position=delta_core.First())
+    table.alter.add_columns(pa.field("last", pa.string()), position=delta_core.After("id"))
+    assert table.schema().names == ("first", "id", "last")
+    assert {"First", "After"} <= set(dir(delta_core))
+    assert not {"importlib", "Any", "TYPE_CHECKING", "annotations"} & set(dir(delta_core))

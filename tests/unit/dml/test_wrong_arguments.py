@@ -85,3 +85,45 @@ def test_partition_columns_are_names(tmp_path: Path, partition_by: Any) -> None:
     with pytest.raises(ConfigurationError, match="partition_by"):
         DeltaTable.create(tmp_path / "t", pa.schema([("id", pa.int64())]), partition_by=partition_by)
     assert not (tmp_path / "t").exists()
+
+
+ROWS = pa.table({"id": [1], "part": ["a"]})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda table: table.to_pyarrow_table(columns=3),
+        lambda table: table.to_pyarrow_table(columns=["id", None]),
+        lambda table: list(table.to_batches(shard=3)),
+        lambda table: list(table.to_batches(shard=("a", "b"))),
+        lambda table: list(table.to_batches(shard=(2, 2))),
+        lambda table: list(table.appended_batches(None)),
+        lambda table: table.load_cdf("first"),
+        lambda table: table.load_cdf(None),
+        lambda table: table.vacuum("a week"),
+        lambda table: DeltaTable(table.table_uri, allowed_roots=None),
+        lambda table: DeltaTable(table.table_uri, storage_options=3),
+        lambda table: write_deltalake(table, ROWS, mode="append", partition_by=3),
+        lambda table: write_deltalake(table, ROWS, mode="append", partition_by=[None]),
+        lambda table: write_deltalake(table, ROWS, mode="append", cluster_by=3),
+        lambda table: write_deltalake(table, ROWS, mode="append", compression=[]),
+        lambda table: write_deltalake(table, ROWS, mode="append", configuration=["x"]),
+        lambda table: table.alter.set_properties(3),
+        lambda table: table.alter.cluster_by(3),
+    ],
+)
+def test_arguments_of_another_type_are_named(tmp_path: Path, call: Call) -> None:
+    write_deltalake(tmp_path, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises((ConfigurationError, InvalidTablePropertyError)):
+        call(DeltaTable(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_new_table_of_nonsense_is_not_created(tmp_path: Path) -> None:
+    wrong: Any = 3
+    for arguments in ({"partition_by": wrong}, {"cluster_by": wrong}, {"configuration": wrong}):
+        with pytest.raises((ConfigurationError, InvalidTablePropertyError)):
+            write_deltalake(tmp_path / "t", ROWS, **arguments)
+    assert not (tmp_path / "t").exists()

@@ -155,3 +155,34 @@ def test_variant_in_a_null_struct() -> None:
     table_type = StructType((mapped("v", "col-v", VARIANT),))
     answer = renamed([{"col-v": value}, None, {"col-v": None}], in_file, table_type)
     assert answer.to_pylist() == [{"v": value}, None, {"v": None}]
+
+
+@pytest.mark.parametrize("mode", list(ColumnMappingMode))
+def test_a_column_is_found_without_a_look_at_all_others(
+    mode: ColumnMappingMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(item: pa.Field) -> int | None:
+        asked.append(item.name)
+        text = (item.metadata or {}).get(b"PARQUET:field_id")
+        return None if text is None else int(text)
+
+    monkeypatch.setattr("delta_core.schema.column_mapping._field_id", counted)
+    wide = range(300)
+    schema = pa.schema([in_file(f"c{number}", number, pa.int32()) for number in wide])
+    columns = ColumnMapping(mode).in_file(schema)
+    for number in wide:
+        found = columns.column(with_id(f"c{number}", f"c{number}", number, INTEGER))
+        assert found is not None
+        assert found.name == f"c{number}"
+    assert len(asked) <= 2 * len(wide)
+
+
+def test_the_first_of_two_columns_of_one_name_counts() -> None:
+    schema = pa.schema([in_file("A", 1, pa.int32()), in_file("a", 2, pa.int32())])
+    field = with_id("s", "a", 2, INTEGER)
+    for mode, name in ((ColumnMappingMode.NAME, "A"), (ColumnMappingMode.ID, "a")):
+        found = ColumnMapping(mode).in_file(schema).column(field)
+        assert found is not None
+        assert found.name == name
