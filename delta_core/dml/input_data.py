@@ -44,8 +44,8 @@ def as_rows(data: ArrowData) -> Rows:
         f"Data of type {type(data).__name__} cannot be written.",
         cause="It has no Arrow C data or stream interface.",
         fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
-        "exports Arrow. Of batches, RecordBatchReader.from_batches(schema, batches) makes a reader, and so does "
-        "scanner().to_reader() of a dataset.",
+        "exports Arrow. Of batches, RecordBatchReader.from_batches(schema, batches) makes a reader, and so "
+        "does scanner().to_reader() of a dataset.",
     )
 
 
