@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from delta_core.errors import SchemaEvolutionError
 from delta_core.schema.column_names import drop_stats_columns, rename_stats_column
@@ -86,22 +87,38 @@ def add_column(
             expression or invariant, which existing rows would not satisfy; no such parent or neighbour.
         SchemaError: its name is not allowed, or files cannot hold its type.
     """
-    path = (*parent, column.name)
-    _require_addable(columns, column, path)
-    column = without_metadata(column, (*MAPPING_KEYS, TYPE_CHANGES_KEY, EXISTS_DEFAULT_KEY))
+    return add_columns(columns, [column], parent=parent, position=position, new_name=new_name)
 
-    def added(struct: StructType) -> StructType:
-        if struct.find(column.name) is not None:
-            raise SchemaEvolutionError(
-                f"Column {shown(path)} exists already",
-                cause="Column names are compared without case",
-                fix="Choose another name",
-            )
-        return _placed(struct.fields, column, position, parent)
 
-    schema = update_struct(columns.schema, parent, added)
+def add_columns(
+    columns: TableColumns,
+    added: Sequence[StructField],
+    *,
+    parent: Sequence[str] = (),
+    position: Position | None = None,
+    new_name: NewName = random_physical_name,
+) -> TableColumns:
+    """`add_column` of several, the first at the position and the others behind it, checked as a whole."""
+    schema, place = columns.schema, position
+    for column in added:
+        _require_addable(columns, column, (*parent, column.name))
+        new = without_metadata(column, (*MAPPING_KEYS, TYPE_CHANGES_KEY, EXISTS_DEFAULT_KEY))
+        schema = update_struct(schema, parent, partial(_with_new, new, place, parent))
+        place = None if position is None else After(column.name)
     require_still_writable(columns.schema, schema)
     return assign_added(columns, replace(columns, schema=schema), new_name).validated()
+
+
+def _with_new(
+    column: StructField, position: Position | None, parent: Sequence[str], struct: StructType
+) -> StructType:
+    if struct.find(column.name) is not None:
+        raise SchemaEvolutionError(
+            f"Column {shown((*parent, column.name))} exists already",
+            cause="Column names are compared without case",
+            fix="Choose another name",
+        )
+    return _placed(struct.fields, column, position, parent)
 
 
 def rename_column(

@@ -58,10 +58,8 @@ def add_columns(
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    added, changed, place = list(columns), table_columns(snapshot), position
-    for column in added:
-        changed = changes.add_column(changed, column, parent=parent, position=place)
-        place = None if position is None else changes.After(column.name)
+    added = list(columns)
+    changed = changes.add_columns(table_columns(snapshot), added, parent=parent, position=position)
     listed = [{"column": {"name": shown((*parent, f.name)), "type": str(f.data_type)}} for f in added]
     return _commit(snapshot, changed, operation="ADD COLUMNS", parameters={"columns": listed}, **options)
 

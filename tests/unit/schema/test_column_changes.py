@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -11,6 +12,7 @@ from delta_core.schema.column_changes import (
     After,
     First,
     add_column,
+    add_columns,
     drop_columns,
     drop_not_null,
     move_column,
@@ -340,3 +342,30 @@ def test_nullability():
     defaulted = StructType((StructField(name="a", data_type=LONG, metadata={"CURRENT_DEFAULT": "NULL"}),))
     with pytest.raises(SchemaEvolutionError, match="default is null"):
         set_not_null(TableColumns(schema=defaulted), ["a"])
+
+
+@pytest.mark.parametrize("columns", [PLAIN, MAPPED])
+@pytest.mark.parametrize("position", [None, First(), After("A")])
+def test_several_columns_are_added_as_one_after_the_other(columns, position):
+    names = count()
+    several = [replace(NEW, name=f"n{number}") for number in range(4)]
+    at_once = add_columns(columns, several, position=position, new_name=lambda: f"col-{next(names)}")
+    names, one_by_one, place = count(), columns, position
+    for field in several:
+        one_by_one = add_column(one_by_one, field, position=place, new_name=lambda: f"col-{next(names)}")
+        place = None if position is None else After(field.name)
+    assert at_once == one_by_one
+
+
+def test_many_columns_are_checked_once(monkeypatch):
+    checked = []
+    monkeypatch.setattr(
+        "delta_core.schema.mapping_assignment.check_mapping", lambda *_: checked.append(1), raising=True
+    )
+    add_columns(MAPPED, [replace(NEW, name=f"n{number}") for number in range(50)])
+    assert len(checked) <= 2
+
+
+def test_one_of_several_that_is_there_already():
+    with pytest.raises(SchemaEvolutionError, match="exists already"):
+        add_columns(PLAIN, [replace(NEW, name="same"), replace(NEW, name="SAME")])
