@@ -86,7 +86,7 @@ def test_the_archive_holds_both_packages_and_is_named_by_content(tmp_path: Path)
     archive = package_archive(tmp_path)
     assert package_archive(tmp_path) == archive
     names = zipfile.ZipFile(archive).namelist()
-    assert {"delta_core/errors.py", "spark_jobs/spark_executor.py"} <= set(names)
+    assert {"delta_core/errors/base.py", "spark_jobs/spark_executor.py"} <= set(names)
     assert hive_directory.__module__.replace(".", "/") + ".py" in names
 
 

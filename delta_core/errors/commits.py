@@ -1,0 +1,113 @@
+"""Errors of commits: refused, unknown, or lost to another writer."""
+
+from __future__ import annotations
+
+from delta_core.errors.base import DeltaError
+
+
+class CommitError(DeltaError):
+    """A commit did not happen."""
+
+    code = "COMMIT_ERROR"
+
+
+class CommitRejectedError(CommitError):
+    """The store refused the commit and it cannot land later."""
+
+    code = "COMMIT_REJECTED"
+
+
+class CommitStateUnknownError(CommitError):
+    """Whether the commit landed cannot be told; its data files were kept.
+
+    A commit with an idempotency key is simply made again with the same key. Of another, look the transaction
+    id up in the log first; docs/writing.md says how, and when its absence is final.
+
+    Attributes:
+        txn_id: `commitInfo.txnId` of the commit; empty when the raiser does not know it.
+        version: the version that it would be; None when the raiser does not know it.
+    """
+
+    code = "COMMIT_STATE_UNKNOWN"
+
+    def __init__(
+        self, problem: str, *, cause: str = "", fix: str = "", txn_id: str = "", version: int | None = None
+    ) -> None:
+        super().__init__(problem, cause=cause, fix=fix)
+        self.txn_id = txn_id
+        self.version = version
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.problem, self.cause, self.fix, self.txn_id, self.version)
+        return (_rebuild_unknown, (type(self), *fields))
+
+
+class MaxCommitAttemptsError(CommitError):
+    """Other writers won every attempt until the limit."""
+
+    code = "MAX_COMMIT_ATTEMPTS"
+    retryable = True
+    conflict = True
+
+
+class StaleCommitError(CommitError):
+    """The writer's snapshot is too old for its commit to be safe."""
+
+    code = "STALE_COMMIT"
+    retryable = True
+
+
+class ConcurrentModificationError(CommitError):
+    """A concurrent commit conflicts with this transaction."""
+
+    code = "CONCURRENT_MODIFICATION"
+    retryable = True
+    conflict = True
+
+
+class ConcurrentAppendError(ConcurrentModificationError):
+    """Files were added that this transaction would have read."""
+
+    code = "CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadError(ConcurrentModificationError):
+    """A file that this transaction read was removed."""
+
+    code = "CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteError(ConcurrentModificationError):
+    """A file that this transaction removes was removed by another."""
+
+    code = "CONCURRENT_DELETE_DELETE"
+
+
+class MetadataChangedError(ConcurrentModificationError):
+    """The table's metadata changed."""
+
+    code = "METADATA_CHANGED"
+
+
+class ProtocolChangedError(ConcurrentModificationError):
+    """The table's protocol changed."""
+
+    code = "PROTOCOL_CHANGED"
+
+
+class ConcurrentTransactionError(ConcurrentModificationError):
+    """Another writer committed the same application id."""
+
+    code = "CONCURRENT_TRANSACTION"
+
+
+class ConcurrentWriteError(ConcurrentModificationError):
+    """Another writer won and its commit could not be examined."""
+
+    code = "CONCURRENT_WRITE"
+
+
+def _rebuild_unknown(
+    cls: type[CommitStateUnknownError], problem: str, cause: str, fix: str, txn_id: str, version: int | None
+) -> CommitStateUnknownError:
+    return cls(problem, cause=cause, fix=fix, txn_id=txn_id, version=version)

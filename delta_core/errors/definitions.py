@@ -1,0 +1,59 @@
+"""Errors of what a caller says: schemas, rows, expressions, configuration."""
+
+from __future__ import annotations
+
+from delta_core.errors.base import DeltaError
+
+
+class SchemaError(DeltaError):
+    """A schema is invalid or does not fit."""
+
+    code = "SCHEMA_ERROR"
+
+
+class SchemaMismatchError(SchemaError):
+    """The data's columns or types are not the table's."""
+
+    code = "SCHEMA_MISMATCH"
+
+
+class SchemaEvolutionError(SchemaError):
+    """The requested schema change is not allowed."""
+
+    code = "SCHEMA_EVOLUTION_REFUSED"
+
+
+class ConstraintViolationError(DeltaError):
+    """Rows break a constraint; the message shows one of them."""
+
+    code = "CONSTRAINT_VIOLATION"
+
+
+class MergeDuplicateMatchError(DeltaError):
+    """Several source rows match one target row; the message names some of their keys."""
+
+    code = "MERGE_DUPLICATE_MATCH"
+
+
+class ExpressionError(DeltaError):
+    """A predicate or expression does not parse or does not fit the schema."""
+
+    code = "INVALID_EXPRESSION"
+
+
+class ConfigurationError(DeltaError):
+    """An option, URI or property value is not valid."""
+
+    code = "INVALID_CONFIGURATION"
+
+
+class InvalidUriError(ConfigurationError):
+    """The URI names no supported store."""
+
+    code = "INVALID_URI"
+
+
+class InvalidTablePropertyError(ConfigurationError):
+    """A table property has a value that it cannot take."""
+
+    code = "INVALID_TABLE_PROPERTY"
