@@ -330,8 +330,7 @@ class GroupCommit:
     ) -> tuple[list[_Append], list[AddFile]]:
         """The appends whose rows could be written, and their files; the others are told why not.
 
-        Rows that no file can hold, such as a text that is not UTF-8, are found by halving. A failure of the
-        store is everybody's.
+        Rows that no file can hold are found by halving. A failure of the store is everybody's.
         """
         kept: list[_Append] = []
         adds: list[AddFile] = []

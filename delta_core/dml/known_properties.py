@@ -32,7 +32,6 @@ OF_OTHER_WRITERS = frozenset(
         "delta.enableIcebergCompatV3",
         "delta.enableMaterializePartitionColumnsFeature",
         "delta.enableVariantShredding",
-        "delta.rowTrackingSuspended",
         "delta.sampleRetentionDuration",
         "delta.tuneFileSizesForRewrites",
     }

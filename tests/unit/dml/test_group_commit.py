@@ -35,6 +35,9 @@ from tests.support.faulty_store import FaultyStore, PutFault
 KEY = CommitProperties(txn=SetTransaction(app_id="a", version=1))
 
 
+WRITE = group_commit.write_rows_to_files
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "table"
@@ -262,18 +265,27 @@ def test_a_callback_may_close_the_group(table: Path) -> None:
     assert ids(table) == [0, 1]
 
 
-def not_text(number: int) -> pa.Table:
-    part = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
-    return pa.table({"id": pa.array([number], pa.int64()), "part": part})
+def of_large_numbers(number: int) -> pa.Table:
+    return rows(1_000 + number)
+
+
+def hold_no_large(*args: Any, **options: Any) -> list[AddFile]:
+    """Files that no large number fits into: what shows when rows are written, and not before."""
+    if any(number >= 1_000 for number in args[1]["id"].to_pylist()):
+        raise SchemaError("A number is too large.")
+    return WRITE(*args, **options)
 
 
 @pytest.mark.parametrize("bad", [{0}, {3}, {6}, {1, 2, 5}, set(range(7))])
-def test_rows_that_cannot_be_written_fail_alone(table: Path, gate: Gate, bad: set[int]) -> None:
+def test_rows_that_cannot_be_written_fail_alone(
+    table: Path, gate: Gate, bad: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "write_rows_to_files", hold_no_large)
     with GroupCommit(table) as group:
         group.append(rows(100))
         assert gate.entered.wait(20)
         outcomes = [
-            group.append(not_text(number) if number in bad else rows(number + 1, number + 10))
+            group.append(of_large_numbers(number) if number in bad else rows(number + 1, number + 10))
             for number in range(7)
         ]
         gate.opened.set()
@@ -287,14 +299,14 @@ def test_rows_that_cannot_be_written_fail_alone(table: Path, gate: Gate, bad: se
 def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, calls = group_commit.write_rows_to_files, []
+    calls = []
 
     def fails_late(*args: Any, **options: Any) -> list[AddFile]:
         calls.append(1)
         # All four, the first two, the first, the second, the last two, and now the third.
         if len(calls) == 6:
             raise StorageError("503")
-        return write(*args, **options)
+        return hold_no_large(*args, **options)
 
     with GroupCommit(table) as group:
         group.append(rows(0)).result(20)
@@ -302,7 +314,9 @@ def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
         gate = Gate(monkeypatch)
         group.append(pa.table({"id": ["x"], "part": ["p0"]}))  # never written
         assert gate.entered.wait(20)
-        outcomes = [group.append(piece) for piece in (rows(1), not_text(2), rows(3), not_text(4))]
+        outcomes = [
+            group.append(piece) for piece in (rows(1), of_large_numbers(2), rows(3), of_large_numbers(4))
+        ]
         monkeypatch.setattr(group_commit, "write_rows_to_files", fails_late)
         gate.opened.set()
         errors = [type(outcome.exception(20)) for outcome in outcomes]
