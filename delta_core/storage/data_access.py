@@ -19,7 +19,7 @@ from delta_core.errors import (
     ObjectNotFoundError,
     PathEscapeError,
 )
-from delta_core.storage.log_store import LogStore
+from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import local_path_of_uri, resolve_data_location, uri_scheme
 
@@ -60,6 +60,16 @@ class DataAccess:
             raw_log_path, root_uri=store.uri, allowed_root_uris=[root.uri for root in self.allowed_roots]
         )
         return ObjectPlace(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
+
+    def head(self, place: ObjectPlace) -> ObjectInfo:
+        """Size and time of an object, as whoever opens it will find it: behind links that may be followed.
+
+        Raises:
+            ObjectNotFoundError: the store does not have it.
+            PathEscapeError: a link leads out of the roots.
+        """
+        real = self._behind_links(place.store, place.path)
+        return real.store.head(real.path)
 
     def open(self, store: LogStore, path: str, *, kind: str = "data file", fix: str = "") -> pa.NativeFile:
         """A seekable reader of an object that a log lists.
