@@ -19,7 +19,7 @@ from delta_core.errors import (
     ObjectNotFoundError,
     PathEscapeError,
 )
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import local_path_of_uri, resolve_data_location, uri_scheme
 
@@ -61,15 +61,13 @@ class DataAccess:
         )
         return ObjectPlace(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
 
-    def head(self, place: ObjectPlace) -> ObjectInfo:
-        """Size and time of an object, as whoever opens it will find it: behind links that may be followed.
+    def followed(self, place: ObjectPlace) -> ObjectPlace:
+        """Where `open` looks for an object: behind the links on the way to it.
 
         Raises:
-            ObjectNotFoundError: the store does not have it.
             PathEscapeError: a link leads out of the roots.
         """
-        real = self._behind_links(place.store, place.path)
-        return real.store.head(real.path)
+        return self._behind_links(place.store, place.path)
 
     def open(self, store: LogStore, path: str, *, kind: str = "data file", fix: str = "") -> pa.NativeFile:
         """A seekable reader of an object that a log lists.
@@ -101,7 +99,8 @@ class DataAccess:
             raise MissingDataFileError(
                 f"The {kind} {path} is missing",
                 cause="The log lists it, but the store does not have it",
-                fix=fix or "Restore the file, or repair the table so that the log no longer lists it",
+                fix=fix
+                or "Restore the file; if it is lost for good, repair() takes it out of the newest version",
             ) from error
 
     def require_no_way_out(self, store: LogStore, paths: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ class MissingFile:
     Attributes:
         path: as in the log.
         rows: those that its deletion vector left; None when not recorded.
-        partition_values: by column, as in the log: physical names where columns are mapped.
+        partition_values: texts as in the log, by the columns' names.
     """
 
     path: str
@@ -187,6 +187,11 @@ def plan_fsck(
         clock=clock,
     )
     gone = [path in lost and lost[path].is_sure for path in paths]
+    lost_files = files.filter(pa.array(gone, pa.bool_()))
+    partitions = {
+        name: snapshot.column_mapping.physical_path((name,), snapshot.schema)[0]
+        for name in snapshot.partition_columns
+    }
     unreadable = [
         *(
             UnreadableFile(path=path, deletion_vector=None, reason=absence.reason)
@@ -203,7 +208,7 @@ def plan_fsck(
         table_id=snapshot.metadata.id,
         version=snapshot.version,
         considered_files=len(paths),
-        missing=tuple(map(_missing, add_actions(files.filter(pa.array(gone, pa.bool_())), data_change=True))),
+        missing=tuple(_missing(add, partitions) for add in add_actions(lost_files, data_change=True)),
         unreadable=tuple(unreadable),
     )
 
@@ -223,12 +228,14 @@ def _spelled_otherwise(gone: Sequence[str], store: LogStore, listed: Set[str]) -
     return found
 
 
-def _missing(add: AddFile) -> MissingFile:
+def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
     return MissingFile(
         path=add.path,
         size_bytes=add.size_bytes,
         rows=num_records(add),
-        partition_values=tuple(sorted(add.partition_values.items())),
+        partition_values=tuple(
+            (name, add.partition_values.get(physical)) for name, physical in partitions.items()
+        ),
     )
 
 

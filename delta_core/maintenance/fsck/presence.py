@@ -64,16 +64,19 @@ def absences(
         if isinstance(place, Absence):
             found[key] = place
         elif place.store.uri != store.uri or place.path not in shown:
-            asked.append((key, place))
+            try:
+                asked.append((key, access.followed(place)))
+            except PathEscapeError:
+                found[key] = Absence(is_sure=False, reason="a link on the way to it leads out of the table")
     asked.sort(key=lambda item: item[1].store.uri)
     for uri, group in groupby(asked, key=lambda item: item[1].store.uri):
-        gone = _asked_for(dict(group), access, clock)
-        if uri != store.uri and GONE in gone.values():
+        gone = _gone_of(dict(group), clock)
+        absence = GONE
+        if gone and uri != store.uri:
             root = next(root for root in allowed_roots if root.uri == uri)
             if next(iter(root.walk()), None) is None:
-                empty = Absence(is_sure=False, reason=f"nothing at all is in {uri}, or it is not there")
-                gone = {key: empty if absence is GONE else absence for key, absence in gone.items()}
-        found.update(gone)
+                absence = Absence(is_sure=False, reason=f"nothing at all is in {uri}, or it is not there")
+        found.update(dict.fromkeys(gone, absence))
     return {key: found[key] for key in places if key in found}
 
 
@@ -85,31 +88,22 @@ def place_of(raw: str, store: LogStore, access: DataAccess) -> ObjectPlace | Abs
         return Absence(is_sure=False, reason="it is outside the table, below no root that is allowed")
 
 
-def _asked_for(places: dict[str, ObjectPlace], access: DataAccess, clock: Clock) -> dict[str, Absence]:
-    found: dict[str, Absence] = {}
-    if not places:
-        return found
-    store = next(iter(places.values())).store
+def _gone_of(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
+    """The keys of the objects that their store, which is the same for all, does not have."""
+    gone = dict(places)
+    store = next(iter(gone.values())).store
     for pause in (*(() if store.consistent_listing else RETRY_PAUSES_SECONDS), None):
-        looks = [partial(_look, place, access) for place in places.values()]
-        found = {
-            key: absence
-            for key, absence in zip(places, side_by_side(store, looks), strict=True)
-            if absence is not None
-        }
-        # What is there stays so; what may not be looked at is asked for again, which costs no request.
-        places = {key: places[key] for key in found}
-        if pause is None or GONE not in found.values():
+        found = side_by_side(store, [partial(_has, place) for place in gone.values()])
+        gone = {key: place for (key, place), there in zip(gone.items(), found, strict=True) if not there}
+        if pause is None or not gone:
             break
         clock.sleep(pause)
-    return found
+    return list(gone)
 
 
-def _look(place: ObjectPlace, access: DataAccess) -> Absence | None:
+def _has(place: ObjectPlace) -> bool:
     try:
-        access.head(place)
+        place.store.head(place.path)
     except ObjectNotFoundError:
-        return GONE
-    except PathEscapeError:
-        return Absence(is_sure=False, reason="a link on the way to it leads out of the table")
-    return None
+        return False
+    return True

@@ -92,7 +92,7 @@ def test_the_other_rows_of_a_table_are_read_again(tmp_path: Path, name: str) -> 
     build(root, TABLES[name])
     left = without(root, list(files_of(root))[:2])
     lost = lose(root, 2)
-    with pytest.raises(MissingDataFileError):
+    with pytest.raises(MissingDataFileError, match=r"repair\(\)"):
         DeltaTable(root).to_pyarrow_table()
 
     table = DeltaTable(root)
@@ -104,6 +104,9 @@ def test_the_other_rows_of_a_table_are_read_again(tmp_path: Path, name: str) -> 
         row["num_records"] or 0 for row in table.get_add_actions().select(["num_records"]).to_pylist()
     )
     assert 0 < (planned.plan.missing_rows or 0) < rows_before
+
+    names = {tuple(name for name, _ in file.partition_values) for file in planned.plan.missing}
+    assert names == {TABLES[name].partition_columns}
 
     done = table.repair(False)
     assert (done.dry_run, sorted(done.files_removed)) == (False, lost)
@@ -363,6 +366,23 @@ def test_nothing_is_gone_from_a_root_that_is_not_there(plain: Path, tmp_path: Pa
     result = table.repair(dry_run=False)
     assert (result.files_removed, len(result.plan.unreadable)) == ((), 3)
     assert "nothing at all" in result.plan.unreadable[0].reason
+
+
+def test_nothing_is_gone_from_a_root_behind_a_link_that_is_not_there(tmp_path: Path) -> None:
+    data = pa.table({"id": [1, 2], "p": ["a", "b"]})
+    write_deltalake(tmp_path / "t", data, partition_by=["p"])
+    disk = tmp_path / "disk"
+    (tmp_path / "t" / "p=a").rename(disk)
+    (tmp_path / "t" / "p=a").symlink_to(disk)
+    table = DeltaTable(tmp_path / "t", allowed_roots=[disk])
+    assert table.to_pyarrow_table().num_rows == 2
+    assert (table.repair().plan.missing, table.repair().plan.unreadable) == ((), ())
+    disk.rename(tmp_path / "not mounted")
+    disk.mkdir()
+    plan = table.repair().plan
+    assert (plan.missing, len(plan.unreadable)) == ((), 1)
+    (disk / "another").touch()
+    assert len(table.repair().plan.missing) == 1
 
 
 def test_links_are_followed_as_far_as_they_may_be(plain: Path, tmp_path: Path) -> None:
