@@ -112,8 +112,7 @@ def test_the_other_rows_of_a_table_are_read_again(tmp_path: Path, name: str) -> 
     assert (done.dry_run, sorted(done.files_removed)) == (False, lost)
     assert done.version == table.version() == planned.plan.version + 1
     assert rows_in(table.to_pyarrow_table()) == left
-    if TABLES[name].features <= {"columnMapping", "deletionVectors", "materializePartitionColumns"}:
-        assert len(by_deltalake(root)) == len(left)
+    assert len(by_deltalake(root)) == len(left)
     assert table.repair(False).committed is None
 
 
