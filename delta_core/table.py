@@ -9,9 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_core.checkpoint.classic import CheckpointInfo
-from delta_core.checkpoint.log_cleanup import LogCleanup, cleanup_expired_logs
-from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.definition.create import create_table
@@ -39,6 +36,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_maintenance import TableMaintenance
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -51,7 +49,7 @@ from delta_core.transaction.serializable_read import verify_serializable
 Predicate = Expression | str
 
 
-class DeltaTable(RowChanges):
+class DeltaTable(RowChanges, TableMaintenance):
     """A table at a version.
 
     The handle shows one version until `update_incremental`, `load_as_version` or a write made through it
@@ -489,11 +487,3 @@ class DeltaTable(RowChanges):
         self.update_incremental()
         kept = set(result.kept)
         return [path for path in planned if path not in kept]
-
-    def create_checkpoint(self) -> CheckpointInfo:
-        """Write a checkpoint of the handle's version."""
-        return write_checkpoint(self._snapshot)
-
-    def cleanup_metadata(self, *, dry_run: bool = False) -> LogCleanup:
-        """Delete log files that the table's log retention no longer needs."""
-        return cleanup_expired_logs(self._snapshot, clock=self._clock, dry_run=dry_run)

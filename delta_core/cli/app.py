@@ -46,6 +46,7 @@ for _command in (
     job_commands.vacuum,
     job_commands.checkpoint,
     job_commands.restore,
+    job_commands.repair,
     convert_command.convert,
     log_commands.audit,
     log_commands.contract,

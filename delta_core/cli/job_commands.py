@@ -1,4 +1,4 @@
-"""Commands that run a job: `describe plan optimize vacuum checkpoint restore run`."""
+"""Commands that run a job: `describe plan optimize vacuum checkpoint restore repair run`."""
 
 from __future__ import annotations
 
@@ -196,6 +196,17 @@ def restore(
         "dry_run": not apply,
     }
     _finish(_run("restore", table, params, options, quiet=quiet), as_json=as_json)
+
+
+def repair(
+    table: Uri,
+    options: OptionFile = None,
+    apply: Apply = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take files out of a table that the store no longer has. A dry run unless --apply is given."""
+    _finish(_run("repair", table, {"dry_run": not apply}, options, quiet=quiet), as_json=as_json)
 
 
 def run(

@@ -122,6 +122,30 @@ def _vacuum(result: JobResult) -> None:
     )
 
 
+def _repair(result: JobResult) -> None:
+    files = result.output["plan"]["missing"]
+    if result.actual:
+        gone = counted(result.actual["files_removed"], "missing file")
+        print_line(f"took out {gone} ({size(result.actual['bytes_removed'])})")
+        return
+    if not files:
+        print_line("no file is missing")
+        return
+    print_table(
+        ("missing", "size", "rows"),
+        [
+            (f["path"], size(f["size_bytes"]), "?" if f["rows"] is None else f["rows"])
+            for f in files[:_SHOWN_FILES]
+        ],
+    )
+    if len(files) > _SHOWN_FILES:
+        print_line(f"and {len(files) - _SHOWN_FILES} more; --json lists all")
+    print_line(
+        f"would take out {counted(len(files), 'missing file')} ({size(result.predicted['bytes_removed'])}); "
+        "pass --apply to lose their rows"
+    )
+
+
 def _restore(result: JobResult) -> None:
     plan, figures = result.output["plan"], result.predicted
     print_facts(
@@ -238,6 +262,7 @@ _RENDERERS: Final[Mapping[str, Callable[[JobResult], None]]] = {
     "optimize": _optimize,
     "vacuum": _vacuum,
     "restore": _restore,
+    "repair": _repair,
     "checkpoint": _checkpoint,
     "cleanup_metadata": _cleanup,
     "verify": _verify,

@@ -16,7 +16,7 @@ from delta_core.deletion_vectors.format import (
 )
 from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
 from delta_core.errors import InvalidTableError
-from delta_core.storage.data_access import TABLE_ONLY, DataAccess
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -95,6 +95,21 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str)
     return f"{prefix}/{name}" if prefix else name
 
 
+def vector_place(
+    descriptor: DeletionVectorDescriptor, *, store: LogStore, access: DataAccess
+) -> ObjectPlace | None:
+    """Where the vector's file is; None for an inline vector.
+
+    Raises:
+        ValueError: no such storage type, or no valid name.
+        PathEscapeError: the path is below none of the roots.
+    """
+    if descriptor.storage_type == "p":
+        return access.locate(descriptor.path_or_inline_dv, store=store)
+    path = deletion_vector_path(descriptor, root_uri=store.uri)
+    return None if path is None else ObjectPlace(store, path)
+
+
 def _most_bytes(cardinality: int, *, num_rows: int) -> int:
     """What a vector of so many rows cannot exceed, whatever containers its writer chose."""
     return _BYTES_OF_FRAME + _MOST_BYTES_OF_VALUE * (cardinality + (num_rows >> 32))
@@ -115,19 +130,14 @@ def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
 
 
 def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataAccess) -> bytes:
-    if descriptor.storage_type == "p":
-        place = access.locate(descriptor.path_or_inline_dv, store=store)
-        store, path = place.store, place.path
-    else:
-        name = deletion_vector_path(descriptor, root_uri=store.uri)
-        assert name is not None
-        path = name
+    place = vector_place(descriptor, store=store, access=access)
+    assert place is not None
     offset = descriptor.offset or 0
     if offset < 0:
         raise MalformedBitmap(f"its offset is {offset}")
     with access.open(
-        store,
-        path,
+        place.store,
+        place.path,
         kind="deletion vector file",
         fix="Restore the file: without it, deleted rows cannot be told from the others",
     ) as source:

@@ -61,6 +61,14 @@ class DataAccess:
         )
         return ObjectPlace(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
 
+    def followed(self, place: ObjectPlace) -> ObjectPlace:
+        """Where `open` looks for an object: behind the links on the way to it.
+
+        Raises:
+            PathEscapeError: a link leads out of the roots.
+        """
+        return self._behind_links(place.store, place.path)
+
     def open(self, store: LogStore, path: str, *, kind: str = "data file", fix: str = "") -> pa.NativeFile:
         """A seekable reader of an object that a log lists.
 
@@ -91,7 +99,8 @@ class DataAccess:
             raise MissingDataFileError(
                 f"The {kind} {path} is missing",
                 cause="The log lists it, but the store does not have it",
-                fix=fix or "Restore the file, or repair the table so that the log no longer lists it",
+                fix=fix
+                or "Restore the file; if it is lost for good, repair() takes it out of the newest version",
             ) from error
 
     def require_no_way_out(self, store: LogStore, paths: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class Surface(Enum):
         "restore",
         "restoring, cloning and converting",
         "files that are there already become part of a table with the definition that they were written for: "
-        "an earlier version's, another table's, or no table's yet",
+        "an earlier version's, another table's, or no table's yet; lost files are taken out (`repair`)",
     )
     CHECKPOINT = ("checkpoint", "checkpoints", "checkpoints of the log; no data file is opened")
     CLEANUP = ("clean-up", "cleaning up the log", "deleting log files behind a checkpoint")

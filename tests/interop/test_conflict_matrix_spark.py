@@ -45,6 +45,7 @@ DIFFERENCES = {
 
 NOT_THERE = {
     "vacuum": "two commits of no action",
+    "repair": "there is no such statement there",
     "add a column of a new feature": "the feature has to be enabled there in a commit before",
     "add a feature": "its commit would be of another protocol there, with features of its own",
     "set the first domain": "users have no domains of their own there",

@@ -1,15 +1,17 @@
-"""Mutants of what deletes: vacuum, log cleanup, and the checkpoint that a cleanup relies on."""
+"""Mutants of what deletes: vacuum, repair, log cleanup, and the checkpoint that a cleanup relies on."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
 VACUUM = "delta_core.maintenance.vacuum"
+FSCK = "delta_core.maintenance.fsck"
 LOG_CLEANUP = "delta_core.checkpoint.log_cleanup"
 CHECKPOINT = "delta_core.checkpoint.classic"
 
 VACUUM_TESTS = "tests/unit/maintenance/test_vacuum.py"
 VECTOR_TESTS = "tests/unit/maintenance/test_vacuum_vectors.py"
+FSCK_TESTS = "tests/unit/maintenance/test_fsck.py"
 CLEANUP_TESTS = "tests/unit/checkpoint/test_log_cleanup.py"
 CHECKPOINT_TESTS = "tests/unit/checkpoint/test_classic.py"
 OTHER_WRITERS_TESTS = "tests/unit/checkpoint/test_other_writers.py"
@@ -333,5 +335,35 @@ MUTANTS = [
         target="delta_core.checkpoint.hint:point_hint_to",
         edits=(("if later and earlier is not None and", "if False and earlier is not None and"),),
         killer=f"{CHECKPOINT_TESTS}::test_a_checkpoint_of_an_older_version_leaves_the_hint",
+    ),
+    Mutant(
+        name="a repair takes a store's failure for a missing file",
+        target=f"{FSCK}.presence:_has",
+        edits=(("except ObjectNotFoundError:", "except Exception:"),),
+        killer=f"{FSCK_TESTS}::test_a_failure_of_the_store_is_no_missing_file",
+    ),
+    Mutant(
+        name="a repair does not ask a store that lags again",
+        target=f"{FSCK}.presence:_gone_of",
+        edits=(("() if store.consistent_listing else RETRY_PAUSES_SECONDS", "()"),),
+        killer=f"{FSCK_TESTS}::test_a_store_that_lags_is_asked_again",
+    ),
+    Mutant(
+        name="a repair takes out what came back since the plan",
+        target=f"{FSCK}.apply:_still_missing",
+        edits=(("path in found and found[path].is_sure", "True"),),
+        killer=f"{FSCK_TESTS}::test_a_file_that_came_back_stays",
+    ),
+    Mutant(
+        name="a repair takes out what it may not look at",
+        target=f"{FSCK}.plan:plan_fsck",
+        edits=(("path in lost and lost[path].is_sure", "path in lost"),),
+        killer=f"{FSCK_TESTS}::test_links_are_followed_as_far_as_they_may_be",
+    ),
+    Mutant(
+        name="a repair takes a disk that is not mounted for an empty one",
+        target=f"{FSCK}.presence:absences",
+        edits=(("if next(iter(root.walk()), None) is None:", "if False:"),),
+        killer=f"{FSCK_TESTS}::test_nothing_is_gone_from_a_root_that_is_not_there",
     ),
 ]

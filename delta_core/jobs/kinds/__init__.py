@@ -4,6 +4,7 @@ from delta_core.jobs.kinds.checkpoint import CHECKPOINT, CLEANUP_METADATA
 from delta_core.jobs.kinds.describe import DESCRIBE
 from delta_core.jobs.kinds.observe import OBSERVE, PLAN
 from delta_core.jobs.kinds.optimize import OPTIMIZE
+from delta_core.jobs.kinds.repair import REPAIR
 from delta_core.jobs.kinds.restore import RESTORE
 from delta_core.jobs.kinds.vacuum import VACUUM
 from delta_core.jobs.kinds.verify import VERIFY
@@ -16,6 +17,7 @@ BUILTIN_KINDS: tuple[JobKind, ...] = (
     OBSERVE,
     OPTIMIZE,
     PLAN,
+    REPAIR,
     RESTORE,
     VACUUM,
     VERIFY,

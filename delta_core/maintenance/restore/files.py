@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors.format import FRAME_BYTES
-from delta_core.deletion_vectors.reader import deletion_vector_path
+from delta_core.deletion_vectors.reader import vector_place
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
@@ -142,15 +142,9 @@ class _Sizes:
 def _has_vector(
     sizes: _Sizes, vector: DeletionVectorDescriptor | None, *, store: LogStore, access: DataAccess
 ) -> bool:
-    if vector is None or vector.storage_type == "i":
+    place = None if vector is None else vector_place(vector, store=store, access=access)
+    if vector is None or place is None:
         return True
-    if vector.storage_type == "p":
-        place = access.locate(vector.path_or_inline_dv, store=store)
-    else:
-        path = deletion_vector_path(vector, root_uri=store.uri)
-        if path is None:
-            return False
-        place = ObjectPlace(store, path)
     size = sizes.of(place)
     # Several vectors may share the file: it must reach to the end of this one.
     return size is not None and size >= max(vector.offset or 0, 1) + vector.size_in_bytes + FRAME_BYTES

@@ -12,18 +12,21 @@ from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import plan_z_order
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import plan_compaction
+from delta_core.maintenance.fsck import apply_fsck, plan_fsck
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.transaction.commit_result import raise_for_result
+from delta_core.transaction.observer import CommitPhase
 from tests.concurrency.matrix.footprint import Box, Footprint
 from tests.concurrency.matrix.layouts import FILE_ROWS, RESTORED_VERSION, Target
 from tests.concurrency.matrix.operation import Case, Operation
 from tests.concurrency.matrix.state import TableState
 
 LEASE_TAKEOVER = "lease takeover"
+REPAIR = "repair"
 FENCE = 7
 
 _ALONE = InlineExecutor(1)
@@ -68,6 +71,31 @@ def _vacuum(case: Case) -> object:
     )
 
 
+def _repair(case: Case) -> object:
+    """The target's file is gone when it is looked for; it is back when others look, so that they can read."""
+    store, path = case.snapshot.store, case.paths[case.target.file]
+    data = store.read(path)
+    store.delete(path)
+
+    class Back:
+        def on_phase(self, phase: CommitPhase, version: int) -> None:
+            if phase is CommitPhase.PREPARED:
+                store.put(path, data)
+            case.interruption.on_phase(phase, version)
+
+    try:
+        plan = plan_fsck(case.snapshot)
+        assert [file.path for file in plan.missing] == [path]
+        return apply_fsck(case.snapshot, plan, properties=case.properties, observer=Back())
+    finally:
+        store.put(path, data)
+
+
+def _lost(state: TableState, target: Target) -> TableState:
+    # A new row may have the id of one of the file's.
+    return state.without(lambda row: row[0] in FILE_ROWS[target.file] and row[2] == "start")
+
+
 def _fence(case: Case) -> object:
     transaction = fence_transaction(
         case.snapshot, "lease", FENCE, former_holder="nobody", observer=case.interruption
@@ -108,6 +136,13 @@ def maintenance(restored: Callable[[TableState], TableState]) -> tuple[Operation
                 reuses_files=True,
             ),
             effect=lambda state, target: restored(state),
+        ),
+        Operation(
+            name=REPAIR,
+            commits=("FSCK",),
+            run=_repair,
+            footprint=lambda target: Footprint(removes=frozenset({target.file})),
+            effect=_lost,
         ),
         Operation(
             name="vacuum",

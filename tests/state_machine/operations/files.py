@@ -125,6 +125,14 @@ def plan_a_restore(machine: TableMachine, draw: Draw) -> None:
 
 
 @operation
+def repair(machine: TableMachine, draw: Draw) -> None:
+    """Every file that the table needs is there, whatever was vacuumed: nothing is taken out."""
+    result = machine.table.repair(dry_run=False)
+    assert (result.plan.missing, result.plan.unreadable, result.committed) == ((), (), None)
+    assert machine.fresh().version() == machine.model.latest
+
+
+@operation
 def vacuum(machine: TableMachine, draw: Draw) -> None:
     """Files go that no version within the retention needs."""
     if machine.does(lambda: machine.table.vacuum(dry_run=False), machine.state, surface=Surface.VACUUM):

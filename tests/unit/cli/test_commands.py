@@ -99,8 +99,20 @@ def test_vacuum_deletes_only_with_apply_and_lists_reasons(table: str) -> None:
     assert "168 hours" in refused.stderr
 
 
+def test_a_repair_takes_out_only_with_apply_and_lists_what_is_missing(table: str) -> None:
+    assert "no file is missing" in call("repair", table).stdout
+    lost = sorted(Path(table).glob("*.parquet"))[0]
+    lost.unlink()
+    listed = call("repair", table)
+    assert lost.name in listed.stdout.replace("\n", "")
+    assert "would take out 1 missing file (" in listed.stdout
+    assert "took out 1 missing file (" in call("repair", table, "--apply").stdout
+    assert deltalake.DeltaTable(table).to_pyarrow_table().num_rows > 0
+    assert "took out 0 missing files" in call("repair", table, "--apply").stdout
+
+
 @pytest.mark.parametrize(
-    "command", ["describe", "plan", "optimize", "vacuum", "checkpoint", "history", "audit"]
+    "command", ["describe", "plan", "optimize", "vacuum", "checkpoint", "repair", "history", "audit"]
 )
 def test_json_is_one_document_on_standard_output(table: str, command: str) -> None:
     result = call(command, table, "--json")

@@ -25,6 +25,7 @@ def test_every_command_and_its_dangerous_options_are_there() -> None:
         "vacuum",
         "checkpoint",
         "restore",
+        "repair",
         "audit",
         "run",
     ]:

@@ -46,7 +46,7 @@ def commands(tmp_path: Path) -> Iterator[list[list[str]]]:
     (tmp_path / "contract.yaml").write_text(CONTRACT)
     spec = tmp_path / "spec.json"
     spec.write_text(spec_to_json(JobSpec(kind="describe", table=TableRef(uri=REMOTE))))
-    one_table = ["describe", "history", "plan", "optimize", "vacuum", "checkpoint", "audit"]
+    one_table = ["describe", "history", "plan", "optimize", "vacuum", "checkpoint", "repair", "audit"]
     return [
         *([name, REMOTE] for name in one_table),
         ["checkpoint", REMOTE, "--cleanup"],

@@ -90,12 +90,14 @@ def test_the_whole_life_of_a_table(table: Path) -> None:
 
 
 def test_dry_runs_are_the_default_where_data_could_be_lost(table: Path) -> None:
-    for spec in (job(table, "restore", version=0), job(table, "vacuum"), job(table, "cleanup_metadata")):
+    next(iter(table.glob("*.parquet"))).unlink()
+    specs = (job(table, "restore", version=0), job(table, "vacuum"), job(table, "cleanup_metadata"))
+    for spec in (*specs, job(table, "repair")):
         assert run_job(spec, JobContext()).commits == ()
     assert Snapshot.load(LocalLogStore(table)).version == 3
 
 
-@pytest.mark.parametrize("kind", ["optimize", "vacuum", "restore", "checkpoint", "plan"])
+@pytest.mark.parametrize("kind", ["optimize", "vacuum", "restore", "repair", "checkpoint", "plan"])
 def test_events_come_in_the_order_of_the_contract(table: Path, kind: str) -> None:
     params = {"restore": {"version": 1, "dry_run": False}}.get(kind, {})
     sink = CollectingSink()

@@ -44,5 +44,5 @@ def test_kinds_are_the_ones_promised() -> None:
     names = {kind.name for kind in BUILTIN_KINDS}
     assert names == {
         *("checkpoint", "cleanup_metadata", "describe", "observe", "optimize"),
-        *("plan", "restore", "vacuum", "verify"),
+        *("plan", "repair", "restore", "vacuum", "verify"),
     }

@@ -95,6 +95,11 @@ def vacuum(root: Path, case: Case) -> None:
     assert not any(path.exists() for path in lost)
 
 
+def repair(root: Path, case: Case) -> None:
+    """Nothing is missing."""
+    assert DeltaTable(root).repair(dry_run=False).plan.considered_files == len(_files(root))
+
+
 def checkpoint(root: Path, case: Case) -> None:
     """And nothing but the checkpoint is left of what was before."""
     info = write_checkpoint(snapshot_of(root))
@@ -115,6 +120,7 @@ VERBS = {
     "Z-order": Verb(run=z_order, surface=Surface.REWRITE, rewrites=True),
     "purge": Verb(run=purge, surface=Surface.REWRITE, rewrites=True),
     "vacuum": Verb(run=vacuum, surface=Surface.VACUUM),
+    "repair": Verb(run=repair, surface=Surface.RESTORE, commits=False),
     "checkpoint": Verb(run=checkpoint, surface=Surface.CHECKPOINT, commits=False),
     "log compaction": Verb(run=log_compaction, surface=Surface.CHECKPOINT, commits=False),
     "checksum": Verb(run=checksum, surface=Surface.CHECKPOINT, commits=False),

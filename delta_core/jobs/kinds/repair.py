@@ -1,0 +1,58 @@
+"""Kind `repair`: take files out of the table that are gone. A dry run unless told otherwise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from delta_core.jobs.context import JobContext
+from delta_core.jobs.job_result import JobMetrics, JobResult
+from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs.registry import JobKind
+from delta_core.maintenance.fsck import apply_fsck, plan_fsck
+
+_PARAMS: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"dry_run": {"type": "boolean", "description": "Plan only; true unless given."}},
+}
+
+
+def run(spec: JobSpec, context: JobContext) -> JobResult:
+    """Plan, and commit only with `dry_run` false."""
+    snapshot = context.require_snapshot()
+    plan = plan_fsck(snapshot, clock=context.clock)
+    context.reporter.emit("files.planned", files=len(plan.missing), bytes=plan.missing_bytes)
+    output = {"plan": plan.to_json()}
+    warnings = tuple(
+        f"cannot be read, and stays: {file.path}: {file.reason}" for file in plan.unreadable[:20]
+    )
+    if spec.params.get("dry_run", True):
+        return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
+    result = apply_fsck(
+        snapshot,
+        plan,
+        properties=context.commit_properties(spec),
+        progress=context.reporter,
+        observer=context.observer,
+        clock=context.clock,
+    )
+    committed = result.committed
+    return context.succeeded(
+        spec,
+        version_to=snapshot.version if committed is None else committed.version,
+        commits=() if result.version is None else (result.version,),
+        already_applied=committed is not None and committed.already_applied,
+        predicted=plan.predicted(),
+        actual={"files_removed": len(result.files_removed), "bytes_removed": result.bytes_removed},
+        metrics=JobMetrics(files_removed=len(result.files_removed), bytes_removed=result.bytes_removed),
+        output=output,
+        warnings=warnings,
+    )
+
+
+REPAIR: Final = JobKind(
+    name="repair",
+    run=run,
+    help="Take files out of the table that the store no longer has.",
+    params_schema=_PARAMS,
+)

@@ -1,0 +1,265 @@
+"""Which live files the store no longer has. Changes nothing; reads no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+
+from delta_core.actions import AddFile
+from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.deletion_vectors.reader import vector_place
+from delta_core.errors import PathEscapeError
+from delta_core.maintenance.fsck.presence import Absence, absences, place_of
+from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.file_actions import add_actions, num_records
+
+PartitionValues = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingFile:
+    """A live file whose data is gone.
+
+    Attributes:
+        path: as in the log.
+        rows: those that its deletion vector left; None when not recorded.
+        partition_values: texts as in the log, by the columns' names.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int | None
+    partition_values: PartitionValues = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as a JSON object."""
+        return {
+            "path": self.path,
+            "size_bytes": self.size_bytes,
+            "rows": self.rows,
+            "partition_values": dict(self.partition_values),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableFile:
+    """A live file that cannot be read, and that stays in the table.
+
+    Its rows are there, or may be: its deletion vector's file is what is gone, or nobody may look where it is.
+
+    Attributes:
+        path: of the data file, as in the log.
+        deletion_vector: the path of its vector's file where that is what cannot be read; below the table's
+            root, or as in the log where that does not lead there.
+        reason: for people.
+    """
+
+    path: str
+    deletion_vector: str | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as a JSON object."""
+        return {"path": self.path, "deletion_vector": self.deletion_vector, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FsckPlan:
+    """What a repair would do.
+
+    Attributes:
+        version: that was looked at.
+        considered_files: how many live files it has.
+        missing: files that would be taken out.
+        unreadable: files that cannot be read either, and that would stay.
+    """
+
+    table_id: str
+    version: int
+    considered_files: int
+    missing: tuple[MissingFile, ...]
+    unreadable: tuple[UnreadableFile, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to take out."""
+        return not self.missing
+
+    @property
+    def missing_bytes(self) -> int:
+        """How large the missing files were."""
+        return sum(file.size_bytes for file in self.missing)
+
+    @property
+    def missing_rows(self) -> int | None:
+        """How many rows are lost; None when a file has no row count."""
+        counts = [file.rows for file in self.missing]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def predicted(self) -> dict[str, int | None]:
+        """The plan in figures."""
+        return {
+            "files_removed": len(self.missing),
+            "bytes_removed": self.missing_bytes,
+            "rows_removed": self.missing_rows,
+            "files_unreadable": len(self.unreadable),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {
+            **plan_header("repair"),
+            "table_id": self.table_id,
+            "version": self.version,
+            "considered_files": self.considered_files,
+            "predicted": self.predicted(),
+            "missing": [file.to_json() for file in self.missing],
+            "unreadable": [file.to_json() for file in self.unreadable],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The plan that `to_json` wrote.
+
+        Raises:
+            MaintenanceError: it is not such a plan, or of a newer format.
+        """
+        check_plan_header(document, "repair")
+        try:
+            return cls(
+                table_id=document["table_id"],
+                version=document["version"],
+                considered_files=document["considered_files"],
+                missing=tuple(
+                    MissingFile(**{**file, "partition_values": tuple(file["partition_values"].items())})
+                    for file in document["missing"]
+                ),
+                unreadable=tuple(UnreadableFile(**file) for file in document["unreadable"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise malformed_plan("repair", error) from error
+
+
+def plan_fsck(
+    snapshot: Snapshot, *, allowed_roots: Sequence[LogStore] = (), clock: Clock = SYSTEM_CLOCK
+) -> FsckPlan:
+    """Find the live files that the store no longer has, and those whose deletion vector's file it has not.
+
+    One listing of the table, one request for each file that it does not show, and one for each file outside
+    the table, as a shallow clone has them. See `absences` for when a file counts as missing.
+
+    Args:
+        snapshot: the version to look at, normally the newest.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone. A file anywhere else is
+            not looked for, and reported as unreadable.
+        clock: for pauses between tries.
+
+    Raises:
+        UnsupportedTableFeatureError: the table cannot be read.
+        StorageError: the store could not be listed, or could not say whether it has a file.
+    """
+    snapshot.require_readable(operation="look for missing files", through_scan=True)
+    store, access = snapshot.store, DataAccess(allowed_roots=tuple(allowed_roots))
+    files = snapshot.files.to_table()
+    listed = {info.path for info in store.walk()}
+    paths = files["path"].to_pylist()
+    lost = absences(
+        store,
+        {path: place_of(path, store, access) for path in paths},
+        listed=listed,
+        allowed_roots=allowed_roots,
+        clock=clock,
+    )
+    lost |= _spelled_otherwise([path for path, absence in lost.items() if absence.is_sure], store, listed)
+    vectors = _vectors(files, lost, store, access)
+    without = absences(
+        store,
+        dict(vectors.values()),
+        listed=listed,
+        allowed_roots=allowed_roots,
+        clock=clock,
+    )
+    gone = [path in lost and lost[path].is_sure for path in paths]
+    lost_files = files.filter(pa.array(gone, pa.bool_()))
+    partitions = {
+        name: snapshot.column_mapping.physical_path((name,), snapshot.schema)[0]
+        for name in snapshot.partition_columns
+    }
+    unreadable = [
+        *(
+            UnreadableFile(path=path, deletion_vector=None, reason=absence.reason)
+            for path, absence in lost.items()
+            if not absence.is_sure
+        ),
+        *(
+            UnreadableFile(path=path, deletion_vector=name, reason=without[name].reason)
+            for path, (name, _) in vectors.items()
+            if name in without
+        ),
+    ]
+    return FsckPlan(
+        table_id=snapshot.metadata.id,
+        version=snapshot.version,
+        considered_files=len(paths),
+        missing=tuple(_missing(add, partitions) for add in add_actions(lost_files, data_change=True)),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _spelled_otherwise(gone: Sequence[str], store: LogStore, listed: Set[str]) -> dict[str, Absence]:
+    """Those files that the store may have under a name that a writer escaped once too often, or not at all.
+
+    No reader finds them there, but their rows are not lost.
+    """
+    found = {}
+    keys = {path: protected_keys([path], root_uri=store.uri) for path in gone}
+    names = {listed_key(path): path for path in listed} if keys else {}
+    for path, spellings in keys.items():
+        name = next((names[key] for key in sorted(spellings) if key in names), None)
+        if name is not None:
+            found[path] = Absence(is_sure=False, reason=f"the store has it under another spelling: {name!r}")
+    return found
+
+
+def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
+    return MissingFile(
+        path=add.path,
+        size_bytes=add.size_bytes,
+        rows=num_records(add),
+        partition_values=tuple(
+            (name, add.partition_values.get(physical)) for name, physical in partitions.items()
+        ),
+    )
+
+
+def _vectors(
+    files: pa.Table, lost: Mapping[str, Absence], store: LogStore, access: DataAccess
+) -> dict[str, tuple[str, ObjectPlace | Absence]]:
+    """The files of deletion vectors of the files that are there, by the data file's path."""
+    found: dict[str, tuple[str, ObjectPlace | Absence]] = {}
+    for add in add_actions(files.filter(files["deletion_vector"].is_valid()), data_change=True):
+        if add.path in lost or add.deletion_vector is None:
+            continue
+        name = add.deletion_vector.path_or_inline_dv
+        try:
+            place = vector_place(add.deletion_vector, store=store, access=access)
+        except PathEscapeError:
+            reason = "its deletion vector is outside the table, below no root that is allowed"
+            found[add.path] = (name, Absence(is_sure=False, reason=reason))
+        except ValueError as error:
+            found[add.path] = (
+                name,
+                Absence(is_sure=False, reason=f"its deletion vector is invalid: {error}"),
+            )
+        else:
+            if place is not None:
+                is_ours = place.store.uri == store.uri
+                found[add.path] = (place.path if is_ours else name, place)
+    return found
