@@ -76,8 +76,8 @@ class DeltaTable(RowChanges, TableMaintenance):
                 zone, or a text of ISO 8601 with one. A time after the newest commit is refused, as Spark
                 does: it may yet get another.
             allowed_roots: paths or `file:` URIs below which absolute paths of the log may lead when rows
-                are read: for a shallow clone, the root of the table that it was cloned from. Nothing is
-                ever written or deleted there.
+                are read, by a scan or to be written again: for a shallow clone, the root of the table that
+                it was cloned from. Nothing is ever written or deleted there.
             clock: where time comes from.
 
         Raises:
@@ -385,12 +385,12 @@ class DeltaTable(RowChanges, TableMaintenance):
     @property
     def optimize(self) -> TableOptimizer:
         """Rewriting files: `table.optimize.compact()`."""
-        return TableOptimizer(self)
+        return TableOptimizer(self, allowed_roots=self._allowed_roots)
 
     @property
     def alter(self) -> FeatureAlterer:
         """Changing the definition: `table.alter.add_columns(...)`."""
-        return FeatureAlterer(self, number_rows=self.optimize.number_rows)
+        return FeatureAlterer(self, number_rows=self.optimize.number_rows, allowed_roots=self._allowed_roots)
 
     def restore(
         self,

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from delta_core.dml.table_alterer import TableAlterer
+from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.apply import drop_feature
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 
 
 class FeatureAlterer(TableAlterer):
     """Changes to a table's definition, and dropping the features that it needs no more."""
+
+    def __init__(
+        self,
+        table: TableHandle,
+        *,
+        number_rows: Callable[[CommitProperties], object] | None = None,
+        allowed_roots: Sequence[LogStore] = (),
+    ) -> None:
+        """Prepare; no request. `allowed_roots` as in `Scan`, the others as in `TableAlterer`."""
+        super().__init__(table, number_rows=number_rows)
+        self._allowed_roots = allowed_roots
 
     def drop_feature(
         self,
@@ -39,12 +54,15 @@ class FeatureAlterer(TableAlterer):
             ConfigurationError: the feature leaves no history to truncate.
             UnsupportedTableFeatureError: the table needs something that this writer does not do.
             ConcurrentModificationError, MaxCommitAttemptsError: other writers came in between time and again.
+            PathEscapeError: a file that has to be opened, such as one that a shallow clone shares with its
+                source, is outside the table and the roots that the handle allows; nothing was committed.
         """
         return self._adopt(
             drop_feature(
                 self._current(),
                 name,
                 truncate_history=truncate_history,
+                allowed_roots=self._allowed_roots,
                 properties=commit_properties,
                 executor=executor,
             )

@@ -26,14 +26,23 @@ from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 
 class TableOptimizer:
     """The `optimize` part of an open table."""
 
-    def __init__(self, table: TableHandle) -> None:
+    def __init__(self, table: TableHandle, *, allowed_roots: Sequence[LogStore] = ()) -> None:
+        """Prepare; no request.
+
+        Args:
+            table: the handle.
+            allowed_roots: where absolute paths of the log may lead, as in `Scan`. What a shallow clone shares
+                with its source is read there and written into the clone; nothing is deleted there.
+        """
         self._table = table
+        self._allowed_roots = allowed_roots
 
     def plan(
         self,
@@ -81,6 +90,7 @@ class TableOptimizer:
         result = apply_compaction(
             self._table.snapshot,
             plan,
+            allowed_roots=self._allowed_roots,
             executor=executor,
             properties=commit_properties,
             clock=self._table.snapshot.clock,
@@ -126,6 +136,7 @@ class TableOptimizer:
         result = apply_purge(
             self._table.snapshot,
             plan,
+            allowed_roots=self._allowed_roots,
             executor=executor,
             properties=commit_properties,
             clock=self._table.snapshot.clock,
@@ -156,6 +167,7 @@ class TableOptimizer:
         result = enable_row_tracking(
             self._table.snapshot,
             files_per_commit=files_per_commit,
+            allowed_roots=self._allowed_roots,
             properties=commit_properties,
             clock=self._table.snapshot.clock,
         )
@@ -167,7 +179,10 @@ class TableOptimizer:
         """Give every row of the table an id, without turning row tracking on: see `enable_row_tracking`."""
         self._table.update_incremental()
         return number_rows(
-            self._table.snapshot, properties=commit_properties, clock=self._table.snapshot.clock
+            self._table.snapshot,
+            allowed_roots=self._allowed_roots,
+            properties=commit_properties,
+            clock=self._table.snapshot.clock,
         )
 
     def plan_z_order(
@@ -234,6 +249,7 @@ class TableOptimizer:
         result = apply_z_order(
             self._table.snapshot,
             plan,
+            allowed_roots=self._allowed_roots,
             memory_limit_bytes=memory_limit_bytes,
             executor=executor,
             properties=commit_properties,
@@ -295,6 +311,7 @@ class TableOptimizer:
         result = apply_clustering(
             self._table.snapshot,
             plan,
+            allowed_roots=self._allowed_roots,
             memory_limit_bytes=memory_limit_bytes,
             executor=executor,
             properties=commit_properties,

@@ -2,7 +2,7 @@
 
 The one place that decides where such an object may be and when it counts as missing. Besides the table's
 own root there can be others that the caller allows, for reading the files that a shallow clone shares with
-its source. Whatever writes or deletes takes no such roots and stays below the table's.
+its source. Whatever is written or deleted lies below the table's own, whoever allows what.
 """
 
 from __future__ import annotations
@@ -69,6 +69,16 @@ class DataAccess:
         """
         return self._behind_links(place.store, place.path)
 
+    def open_logged(self, raw_log_path: str, *, store: LogStore) -> pa.NativeFile:
+        """A seekable reader of the data file that a path in the log of the store's table names: see `open`.
+
+        Raises:
+            MissingDataFileError: the store does not have it.
+            PathEscapeError: it is below none of the roots, or a link leads out of them.
+        """
+        place = self.locate(raw_log_path, store=store)
+        return self.open(place.store, place.path)
+
     def open(self, store: LogStore, path: str, *, kind: str = "data file", fix: str = "") -> pa.NativeFile:
         """A seekable reader of an object that a log lists.
 
@@ -102,6 +112,21 @@ class DataAccess:
                 fix=fix
                 or "Restore the file; if it is lost for good, repair() takes it out of the newest version",
             ) from error
+
+    def require_reach(self, raw_log_paths: Iterable[str], *, store: LogStore) -> None:
+        """Make sure that objects may be opened, for who must know before the first of them is.
+
+        Whether they are there is not looked at. Cost: as `require_no_way_out`.
+
+        Raises:
+            PathEscapeError: one is below none of the roots, or a link leads out of them.
+        """
+        found: dict[str, tuple[LogStore, list[str]]] = {}
+        for raw in raw_log_paths:
+            place = self.locate(raw, store=store)
+            found.setdefault(place.store.uri, (place.store, []))[1].append(place.path)
+        for root, paths in found.values():
+            self.require_no_way_out(root, paths)
 
     def require_no_way_out(self, store: LogStore, paths: Iterable[str]) -> None:
         """Make sure that no link leads out of the roots, for objects that others will open, such as Spark.

@@ -19,18 +19,23 @@ _lent: dict[str, list[LogStore]] = {}
 
 
 @contextmanager
-def lent_to_tasks(store: LogStore) -> Iterator[None]:
-    """While the context lasts, `task_store` gives this store for its URI, in any thread."""
+def lent_to_tasks(*stores: LogStore) -> Iterator[None]:
+    """While the context lasts, `task_store` gives these stores for their URIs, in any thread.
+
+    Of several with one URI it gives the last.
+    """
     with _lock:
-        _lent.setdefault(store.uri, []).append(store)
+        for store in stores:
+            _lent.setdefault(store.uri, []).append(store)
     try:
         yield
     finally:
         with _lock:
-            stores = _lent[store.uri]
-            stores.remove(store)
-            if not stores:
-                del _lent[store.uri]
+            for store in stores:
+                lent = _lent[store.uri]
+                lent.remove(store)
+                if not lent:
+                    del _lent[store.uri]
 
 
 def task_store(uri: str) -> LogStore:

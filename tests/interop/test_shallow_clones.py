@@ -71,3 +71,26 @@ def test_paths_are_spelled_as_delta_spark_spells_them(tmp_path: Path) -> None:
     statement = f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{source}`"
     by_delta_spark("statements", str(theirs), str(tmp_path / "told.json"), statement)
     assert paths(ours) == paths(theirs)
+
+
+@pytest.mark.parametrize("verb", ["compact", "z_order", "drop_feature"])
+def test_delta_spark_goes_on_with_a_clone_whose_files_were_written_anew(tmp_path: Path, verb: str) -> None:
+    source, clone = tmp_path / "s é%20+#'(q)", tmp_path / "c"
+    written = pa.table({"id": list(range(10 * len(VALUES))), "p": [v for v in VALUES for _ in range(10)]})
+    configuration = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+    write_deltalake(source, written, partition_by=["p"], configuration=configuration)
+    DeltaTable(source).delete("id % 10 = 3")
+    clone_table(source, clone, shallow=True)
+    write_deltalake(clone, written.slice(0, 1), mode="append")
+    before, untouched = ids(clone, source), ids(source, source)
+    table = DeltaTable(clone, allowed_roots=[source])
+    if verb == "drop_feature":
+        table.alter.drop_feature("deletionVectors")
+    elif verb == "compact":
+        table.optimize.compact()
+    else:
+        table.optimize.z_order(["id"])
+    by_delta_spark("statements", str(clone), str(tmp_path / "told.json"), *STATEMENTS, "OPTIMIZE {t}")
+    expected = [i + 1000 if i % 10 == 8 else i for i in before if i % 10 != 7 and i != 9]
+    assert ids(clone, source) == sorted(expected)
+    assert ids(source, source) == untouched

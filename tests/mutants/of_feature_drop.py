@@ -10,6 +10,7 @@ PROTECTED = "delta_core.checkpoint.protected_log"
 DROP_TESTS = "tests/unit/maintenance/test_feature_drop.py"
 COLUMN_TESTS = "tests/unit/maintenance/test_feature_drop_columns.py"
 MEANWHILE_TESTS = "tests/unit/maintenance/test_feature_drop_refusals.py"
+CLONE_TESTS = "tests/unit/maintenance/test_shallow_clone_rewriting.py"
 HISTORY_TESTS = "tests/unit/maintenance/test_feature_drop_history.py"
 PROTECTED_TESTS = "tests/unit/checkpoint/test_protected_log.py"
 SYNC_TESTS = "tests/unit/dml/test_sync_identity.py"
@@ -20,6 +21,12 @@ MUTANTS = [
         target=f"{DROP}.apply:_attempt",
         edits=(("only_next=True", "only_next=False"),),
         killer=f"{MEANWHILE_TESTS}::test_who_commits_meanwhile_is_looked_at",
+    ),
+    Mutant(
+        name="a drop begins before it knows that it may open the files",
+        target=f"{DROP}.apply:drop_feature",
+        edits=(("require_reach(run, latest)", "pass"),),
+        killer=f"{CLONE_TESTS}::test_a_drop_that_cannot_go_on_does_not_begin[deletionVectors]",
     ),
     Mutant(
         name="no checkpoint bars the way to what was dropped",

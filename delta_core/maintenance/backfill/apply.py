@@ -8,10 +8,12 @@ way just calls again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from delta_core.actions import Action
+from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import (
@@ -20,10 +22,12 @@ from delta_core.errors import (
     ConcurrentWriteError,
     ConfigurationError,
 )
-from delta_core.maintenance.backfill.files import unnumbered_files
+from delta_core.maintenance.backfill.files import is_unnumbered, uncounted_paths, unnumbered_files
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
 from delta_core.table_features.surface import Surface
@@ -64,6 +68,7 @@ def enable_row_tracking(
     snapshot: Snapshot,
     *,
     files_per_commit: int = FILES_PER_COMMIT,
+    allowed_roots: Sequence[LogStore] = (),
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -78,6 +83,7 @@ def enable_row_tracking(
     Args:
         snapshot: any version of the table.
         files_per_commit: no commit adds more files again.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`.
         properties: provenance and limits of the commits; its idempotency key goes with the last one.
         observer: sees each phase of the commits.
         clock: where time comes from.
@@ -88,8 +94,10 @@ def enable_row_tracking(
             is not written by this library.
         ConcurrentModificationError: other writers came in between time and again, or changed the definition.
         MissingDataFileError, InvalidTableError: a file whose rows have to be counted cannot be read.
+        PathEscapeError: such a file is neither in the table nor below an allowed root; nothing was committed.
     """
-    backfill = _Backfill(properties=properties, observer=observer, clock=clock)
+    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+    backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
     return backfill.run(snapshot, files_per_commit=files_per_commit, enables=True)
 
 
@@ -97,6 +105,7 @@ def number_rows(
     snapshot: Snapshot,
     *,
     files_per_commit: int = FILES_PER_COMMIT,
+    allowed_roots: Sequence[LogStore] = (),
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -106,7 +115,8 @@ def number_rows(
     For who turns it on together with something else. The idempotency key of `properties` is not used. Args
     and Raises as `enable_row_tracking`.
     """
-    backfill = _Backfill(properties=properties, observer=observer, clock=clock)
+    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+    backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
     return backfill.run(snapshot, files_per_commit=files_per_commit, enables=False)
 
 
@@ -114,6 +124,7 @@ def number_rows(
 class _Backfill:
     """The commits."""
 
+    access: DataAccess
     properties: CommitProperties
     observer: TransactionObserver
     clock: Clock
@@ -129,11 +140,12 @@ class _Backfill:
         latest.require_writable(surface=Surface.REWRITE, operation="number the table's rows")
         if enables_row_tracking(latest.metadata):
             return BackfillResult(committed=None)
+        self.require_reach(latest)
         latest = self.support(latest)
         files = commits = conflicts = 0
         while True:
             try:
-                if adds := unnumbered_files(latest, limit=files_per_commit):
+                if adds := unnumbered_files(latest, limit=files_per_commit, access=self.access):
                     self.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
                     files, commits = files + len(adds), commits + 1
                 else:
@@ -145,6 +157,12 @@ class _Backfill:
                 if conflicts > _MOST_CONFLICTS:
                     raise
             latest = latest.refresh()
+
+    def require_reach(self, latest: Snapshot) -> None:
+        """Before anything is committed: every file may be opened that will be."""
+        files = latest.files.to_table(LIVE_FILE_SCHEMA.names)
+        lacking = files.filter(is_unnumbered(files))
+        self.access.require_reach(uncounted_paths(lacking), store=latest.store)
 
     def support(self, latest: Snapshot) -> Snapshot:
         """The table once it supports the feature and does not hold it up."""

@@ -13,9 +13,11 @@ from delta_core.actions import AddFile
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.deletion_vectors.file_update import count_records, physical_records
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.file_actions import add_actions
 
+_ABSOLUTE = "^(/|[A-Za-z][A-Za-z0-9+.-]*:)"
 _NUMBERS = ("base_row_id", "default_row_commit_version")
 
 
@@ -25,7 +27,7 @@ def is_unnumbered(files: pa.Table) -> pa.ChunkedArray:
     return pc.or_(first, second)
 
 
-def unnumbered_files(snapshot: Snapshot, *, limit: int) -> list[AddFile]:
+def unnumbered_files(snapshot: Snapshot, *, limit: int, access: DataAccess = TABLE_ONLY) -> list[AddFile]:
     """Some of the live files without numbers, as they are in the log but for `dataChange`, which is false.
 
     Files whose statistics do not say how many rows they have are opened: two or three small reads each.
@@ -33,6 +35,7 @@ def unnumbered_files(snapshot: Snapshot, *, limit: int) -> list[AddFile]:
     Args:
         snapshot: the table; its list of live files is read.
         limit: no more than so many files.
+        access: where besides the table its files may be.
 
     Raises:
         MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
@@ -41,10 +44,10 @@ def unnumbered_files(snapshot: Snapshot, *, limit: int) -> list[AddFile]:
     if not pc.any(lacking).as_py():
         return []
     files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names).filter(lacking).slice(0, limit)
-    return list(counted_adds(snapshot.store, files))
+    return list(counted_adds(snapshot.store, files, access=access))
 
 
-def counted_adds(store: LogStore, files: pa.Table) -> Iterator[AddFile]:
+def counted_adds(store: LogStore, files: pa.Table, *, access: DataAccess = TABLE_ONLY) -> Iterator[AddFile]:
     """Some of the live files as actions that say how many rows each has, with `dataChange` false.
 
     Ids are given out by that number, and a file with a deletion vector must say it. Files whose statistics do
@@ -57,7 +60,15 @@ def counted_adds(store: LogStore, files: pa.Table) -> Iterator[AddFile]:
         if physical_records(add) is not None:
             yield add
             continue
-        yield replace(add, stats=_with_count(add.stats, count_records(store, add)))
+        yield replace(add, stats=_with_count(add.stats, count_records(store, add, access=access)))
+
+
+def uncounted_paths(files: pa.Table) -> Iterator[str]:
+    """Which of some live files `counted_adds` opens: the absolute paths; others are in the table anyway."""
+    absolute = files.filter(pc.match_substring_regex(files["path"], _ABSOLUTE))
+    for add in add_actions(absolute, data_change=False):
+        if physical_records(add) is None:
+            yield add.path
 
 
 def _with_count(stats: str | None, rows: int) -> str:

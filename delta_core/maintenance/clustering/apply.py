@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
@@ -10,6 +12,8 @@ from delta_core.maintenance.clustering.columns import clustering_columns, refuse
 from delta_core.maintenance.clustering.ordering import Order, OrderingResult, newest_for, put_in_order
 from delta_core.maintenance.clustering.plan import ZOrderPlan
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
@@ -19,6 +23,7 @@ def apply_z_order(
     plan: ZOrderPlan,
     *,
     memory_limit_bytes: int | None = None,
+    allowed_roots: Sequence[LogStore] = (),
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
@@ -38,6 +43,8 @@ def apply_z_order(
             partition that needs more goes over disk: below `TMPDIR`, or on Spark below the table. Half of
             the available memory, or 512 MiB on Spark, when None. The compressed columns of one row group
             of the old files must fit besides.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
+            written or deleted there.
         executor: maps the rewriting; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for the new files and the commit's events.
@@ -50,6 +57,7 @@ def apply_z_order(
         ConcurrentModificationError: another commit conflicts.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+        PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
     latest = newest_for(
         snapshot, plan, doing="put the table into Z-order", memory_limit_bytes=memory_limit_bytes
@@ -72,6 +80,7 @@ def apply_z_order(
             stats_name="zOrderStats",
         ),
         memory_limit_bytes=memory_limit_bytes,
+        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
         executor=executor,
         properties=properties,
         progress=progress,

@@ -31,6 +31,7 @@ from delta_core.maintenance.clustering.spill import local_spill, shared_spill
 from delta_core.maintenance.clustering.values import column_at
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
+from delta_core.storage.data_access import DataAccess
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore
 
@@ -67,6 +68,7 @@ class GroupRunner:
 
     Args:
         store: the table's store.
+        access: where besides the table the groups' files may be.
         layout: what `layout_fields` gave.
         sources: the groups' files as the log has them.
         columns: to order by, as paths of the names that they have in files.
@@ -82,6 +84,7 @@ class GroupRunner:
         self,
         *,
         store: LogStore,
+        access: DataAccess,
         layout: Mapping[str, Any],
         sources: LiveSources,
         columns: Sequence[Sequence[str]],
@@ -92,6 +95,7 @@ class GroupRunner:
         progress: ProgressReporter,
     ) -> None:
         self._store = store
+        self._access = access
         self._layout = layout
         self._sources = sources
         self._columns = [list(path) for path in columns]
@@ -112,7 +116,7 @@ class GroupRunner:
         self._total = sum(group.num_files for group in groups)
         self._told()
         results: dict[int, GroupResult] = {}
-        with lent_to_tasks(self._store):
+        with lent_to_tasks(*self._access.allowed_roots, self._store):
             return self._run(groups, results)
 
     def _run(self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]) -> list[GroupResult]:

@@ -30,6 +30,7 @@ from delta_core.maintenance.rewriting.planned_files import (
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -108,6 +109,7 @@ def put_in_order(
     order: Order,
     *,
     memory_limit_bytes: int | None,
+    access: DataAccess,
     executor: Executor | None,
     properties: CommitProperties,
     progress: ProgressReporter,
@@ -121,15 +123,17 @@ def put_in_order(
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+        PathEscapeError: a file is neither in the table nor where `access` allows.
     """
     if plan.is_empty:
         return OrderingResult(committed=None, metrics=_figures(plan, [], order))
     planned = {file.path: file.size_bytes for group in plan.groups for file in group.files}
     removed = still_live(latest, planned, planned_version=plan.version)
-    sources = LiveSources.of(removed, root_uri=latest.store.uri)
+    sources = LiveSources.of(removed, store=latest.store, access=access)
     runner = GroupRunner(
         store=latest.store,
-        layout=layout_fields(latest, compression=compression),
+        access=access,
+        layout=layout_fields(latest, access=access, compression=compression),
         sources=sources,
         columns=order.paths,
         shape=order.shape,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
@@ -9,6 +11,8 @@ from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
 from delta_core.maintenance.compaction.plan import CompactionPlan
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
@@ -17,6 +21,7 @@ def apply_compaction(
     snapshot: Snapshot,
     plan: CompactionPlan,
     *,
+    allowed_roots: Sequence[LogStore] = (),
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
@@ -32,6 +37,8 @@ def apply_compaction(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_compaction`, perhaps in another process.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
+            written or deleted there.
         executor: maps the rewriting of bins; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
@@ -43,6 +50,7 @@ def apply_compaction(
         ConcurrentModificationError: another commit conflicts.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+        PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
     latest = newest_for(snapshot, plan, operation="compact the table")
     if plan.is_empty:
@@ -60,6 +68,7 @@ def apply_compaction(
                 "auto": False,
             },
         ),
+        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
         executor=executor,
         properties=properties,
         progress=progress,

@@ -27,6 +27,7 @@ from delta_core.maintenance.rewriting.planned_files import (
 )
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.lent import lent_to_tasks
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -121,6 +122,7 @@ def rewrite_bins(
     *,
     planned_version: int,
     operation: Operation,
+    access: DataAccess = TABLE_ONLY,
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
@@ -140,6 +142,7 @@ def rewrite_bins(
         bins: at least one.
         planned_version: the version that the bins were chosen from, for messages.
         operation: what the commit says of itself.
+        access: where besides the table the bins' files may be; new ones are written into the table.
         executor: maps the rewriting of bins; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
@@ -153,12 +156,14 @@ def rewrite_bins(
         ConcurrentModificationError: another commit conflicts.
         MaxCommitAttemptsError: there is another definition, and another writer was first.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+        PathEscapeError: a file is neither in the table nor where `access` allows.
     """
     planned = {file.path: file.size_bytes for item in bins for file in item.files}
     removed = still_live(latest, planned, planned_version=planned_version)
-    sources = LiveSources.of(removed, root_uri=latest.store.uri)
-    layout = layout_fields(latest, compression=compression, definition=definition)
-    results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
+    sources = LiveSources.of(removed, store=latest.store, access=access)
+    layout = layout_fields(latest, access=access, compression=compression, definition=definition)
+    with lent_to_tasks(*access.allowed_roots, latest.store):
+        results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
     delete_unused(latest.store, [result for result in results if not result["rows"]])
     adds = []
     for result, item in zip(results, bins, strict=True):
@@ -229,10 +234,9 @@ def _rewrite(
     results: dict[int, JsonObject] = {}
     progress.emit("data.writing", done=0, total=len(tasks), bytes=sum(item.size_bytes for item in bins))
     try:
-        with lent_to_tasks(store):
-            for index, result in executor.map(rewrite_bin, tasks):
-                results[index] = result
-                progress.emit("data.writing", done=len(results), total=len(tasks))
+        for index, result in executor.map(rewrite_bin, tasks):
+            results[index] = result
+            progress.emit("data.writing", done=len(results), total=len(tasks))
     except BaseException:
         delete_unused(store, results.values())
         raise

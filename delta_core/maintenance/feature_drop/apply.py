@@ -16,6 +16,7 @@ that everybody reads as before, and calls again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,10 +32,13 @@ from delta_core.errors import (
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.history import CleanSince, History, oldest_version
 from delta_core.maintenance.feature_drop.preparation import PREPARATIONS
+from delta_core.maintenance.feature_drop.reach import require_reach
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import table_state
 from delta_core.maintenance.feature_drop.truncation import truncate_history as truncated
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.removal import RemovalPlan, plan_removal
 from delta_core.table_features.removal_rules import HistoryRule
@@ -59,6 +63,7 @@ def drop_feature(
     name: str,
     *,
     truncate_history: bool = False,
+    allowed_roots: Sequence[LogStore] = (),
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     executor: Executor | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
@@ -78,6 +83,8 @@ def drop_feature(
             `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) has passed, instead of keeping
             them behind a protected checkpoint, for which the table gets the feature `checkpointProtection`.
             To drop `checkpointProtection` itself: delete the protected versions.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
+            written or deleted there.
         properties: provenance, idempotency key and limits; the key goes with the commit that drops.
         executor: maps the rewriting of files; threads of this process when None.
         observer: sees each phase of the commits.
@@ -90,6 +97,8 @@ def drop_feature(
         ConfigurationError: the feature leaves no history to truncate.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         ConcurrentModificationError, MaxCommitAttemptsError: other writers came in between time and again.
+        PathEscapeError: a file that has to be opened is neither in the table nor below an allowed root;
+            nothing was committed.
     """
     require_commit_properties(properties)
     latest = snapshot.refresh()
@@ -98,12 +107,14 @@ def drop_feature(
         return done
     latest.require_writable(surface=Surface.REWRITE, operation=f"drop the table feature {name}")
     plan = _planned(latest, name)
+    clock = clock or latest.clock
     run = Run(
         feature=plan.feature,
+        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
         properties=properties,
         executor=executor,
         observer=observer,
-        clock=clock or latest.clock,
+        clock=clock,
     )
     seen = _Seen(history=History(feature=plan.feature))
     has_history = plan.history is HistoryRule.WITHOUT_TRACES or plan.feature == _PROTECTION
@@ -116,6 +127,7 @@ def drop_feature(
     if plan.feature == _PROTECTION and not truncate_history:
         plan = _with_history(run, latest, seen)  # what it protects may be gone already
     _refuse_early(plan, truncate_history=truncate_history)
+    require_reach(run, latest)
     conflicts = 0
     while True:
         try:

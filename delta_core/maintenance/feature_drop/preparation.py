@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import pyarrow.compute as pc
-
 from delta_core.actions import RemoveFile
-from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT
 from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import (
     has_row_ids,
+    numbered_files,
     revived_files,
     vector_files_without_tombstone,
 )
@@ -47,6 +45,7 @@ def without_vectors(run: Run, latest: Snapshot) -> Snapshot:
             apply_purge(
                 now,
                 plan,
+                allowed_roots=run.access.allowed_roots,
                 executor=run.executor,
                 properties=run.without_key,
                 observer=run.observer,
@@ -80,11 +79,10 @@ def without_row_ids(run: Run, latest: Snapshot) -> Snapshot:
             return True
         if not has_row_ids(now):
             return False
-        files = now.files.to_table(LIVE_FILE_SCHEMA.names)
-        numbered = pc.or_(pc.is_valid(files["base_row_id"]), pc.is_valid(files["default_row_commit_version"]))
+        files = numbered_files(now).slice(0, FILES_PER_COMMIT)
         adds = [
             replace(add, base_row_id=None, default_row_commit_version=None)
-            for add in counted_adds(now.store, files.filter(numbered).slice(0, FILES_PER_COMMIT))
+            for add in counted_adds(now.store, files, access=run.access)
         ]
         run.commit(now, *adds, operation="ROW TRACKING UNBACKFILL", parameters={})
         return True

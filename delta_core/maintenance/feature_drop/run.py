@@ -13,6 +13,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -27,6 +28,7 @@ class Run:
 
     Attributes:
         feature: its name, in the protocol's spelling.
+        access: where besides the table its files may be.
         properties: of the commits; the idempotency key goes with the last.
         executor: maps the rewriting of files; threads of this process when None.
         observer: sees each phase of the commits.
@@ -34,6 +36,7 @@ class Run:
     """
 
     feature: str
+    access: DataAccess
     properties: CommitProperties
     executor: Executor | None
     observer: TransactionObserver

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import DeletionVectorDescriptor
+from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import PathEscapeError
 from delta_core.maintenance.feature_drop.history import CleanSince
@@ -44,6 +45,14 @@ def has_row_ids(snapshot: Snapshot) -> bool:
         batch.column(name).null_count < batch.num_rows
         for batch in snapshot.files.batches(names)
         for name in names
+    )
+
+
+def numbered_files(snapshot: Snapshot) -> pa.Table:
+    """The live files that say which ids their rows have, or in which version they came, in full."""
+    files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names)
+    return files.filter(
+        pc.or_(pc.is_valid(files["base_row_id"]), pc.is_valid(files["default_row_commit_version"]))
     )
 
 

@@ -39,6 +39,7 @@ def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozens
         tuple(bins_of(chosen, latest, target, smallest_bin=1)),
         planned_version=latest.version,
         operation=Operation(name="REORG", parameters={"predicate": [], "applyPurge": True}),
+        access=run.access,
         executor=run.executor,
         properties=run.without_key,
         observer=run.observer,

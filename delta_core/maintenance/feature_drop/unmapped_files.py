@@ -78,6 +78,7 @@ def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
         bins,
         planned_version=latest.version,
         operation=operation,
+        access=run.access,
         executor=run.executor,
         properties=run.without_key,
         observer=run.observer,

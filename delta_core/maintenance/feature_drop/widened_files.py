@@ -23,8 +23,6 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.type_changes import ENABLED_KEY, recorded_type_changes, without_type_changes
 from delta_core.schema.types import TIMESTAMP_NTZ, StructField
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import TABLE_ONLY
-from delta_core.storage.uri import resolve_data_path
 
 
 def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
@@ -35,6 +33,7 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
     Raises:
         FeatureRemovalError: a partition column was widened to a type whose values the log spells otherwise.
         MissingDataFileError, InvalidTableError: a file's footer cannot be read.
+        PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
     _refuse_respelled_partitions(run, latest)
     wide: set[str] = set()
@@ -45,7 +44,7 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
         changed = _changed_columns(now)
         if not changed:
             return False
-        narrow = list(_narrow_files(now, changed, wide))
+        narrow = list(_narrow_files(run, now, changed, wide))
         if narrow:
             wide.update(rewrite_files(run, now, narrow))
             return True
@@ -67,7 +66,7 @@ def _changed_columns(snapshot: Snapshot) -> list[StructField]:
     return [field for field in snapshot.schema if field.name in names]
 
 
-def _narrow_files(snapshot: Snapshot, changed: list[StructField], wide: set[str]) -> Iterator[str]:
+def _narrow_files(run: Run, snapshot: Snapshot, changed: list[StructField], wide: set[str]) -> Iterator[str]:
     """Live files that have another type for one of the columns; the others are noted as wide."""
     plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
     wanted = {
@@ -76,22 +75,20 @@ def _narrow_files(snapshot: Snapshot, changed: list[StructField], wide: set[str]
         if field.name not in plan.partition_columns
     }
     types = {item.name: item.type for item in PhysicalStep(plan).file_schema if item.name in wanted}
+    columns = [(wanted[name], kind) for name, kind in types.items()]
     for batch in snapshot.files.batches(["path"]):
         for path in batch.column("path").to_pylist():
             if path in wide:
                 continue
-            if _fits(snapshot, path, plan.mapping, [(wanted[name], kind) for name, kind in types.items()]):
+            with readable(path), run.access.open_logged(path, store=snapshot.store) as source:
+                schema = pq.read_schema(source)
+            if _fits(schema, plan.mapping, columns):
                 wide.add(path)
             else:
                 yield path
 
 
-def _fits(
-    snapshot: Snapshot, path: str, mapping: ColumnMapping, columns: list[tuple[StructField, pa.DataType]]
-) -> bool:
-    found = resolve_data_path(path, root_uri=snapshot.store.uri)
-    with readable(found), TABLE_ONLY.open(snapshot.store, found) as source:
-        schema = pq.read_schema(source)
+def _fits(schema: pa.Schema, mapping: ColumnMapping, columns: list[tuple[StructField, pa.DataType]]) -> bool:
     in_file = mapping.in_file(schema)
     for field, kind in columns:
         column = in_file.column(field)

@@ -13,6 +13,8 @@ from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
 from delta_core.maintenance.purge.plan import PurgePlan
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
@@ -21,6 +23,7 @@ def apply_purge(
     snapshot: Snapshot,
     plan: PurgePlan,
     *,
+    allowed_roots: Sequence[LogStore] = (),
     executor: Executor | None = None,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     progress: ProgressReporter = SILENT,
@@ -37,6 +40,8 @@ def apply_purge(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_purge`, perhaps in another process.
+        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
+            written or deleted there.
         executor: maps the rewriting of bins; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
@@ -48,6 +53,7 @@ def apply_purge(
         ConcurrentModificationError: another commit conflicts.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
+        PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
     latest = newest_for(snapshot, plan, operation="purge the table")
     if plan.is_empty:
@@ -60,6 +66,7 @@ def apply_purge(
             name="REORG",
             parameters={"predicate": [plan.predicate] if plan.predicate else [], "applyPurge": True},
         ),
+        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
         executor=executor,
         properties=properties,
         progress=progress,

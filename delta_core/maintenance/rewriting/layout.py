@@ -22,7 +22,7 @@ from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.partition_values import hive_directory
 from delta_core.schema.types import StructField
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
 
@@ -66,12 +66,14 @@ class FileLayout:
         plan: the table's, as new files are laid out.
         source: as the old files are; another one only where the rewriting changes how files are laid out.
         compression: the Parquet codec of new files.
+        access: where besides the table the old files, and their vectors, may be.
     """
 
     store: LogStore
     plan: WritePlan
     source: WritePlan
     compression: Compression
+    access: DataAccess = TABLE_ONLY
 
     @classmethod
     def from_task(cls, task: JsonObject) -> FileLayout:
@@ -83,6 +85,7 @@ class FileLayout:
             plan=plan,
             source=plan if source is None else WritePlan.from_json(source),
             compression=task["compression"],
+            access=DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"])),
         )
 
     @cached_property
@@ -126,7 +129,7 @@ class FileLayout:
         return pa.schema(fields)
 
     def encoding_of(self, path: str) -> Encoding:
-        """What a file's footer shows about the columns; `path` is a store path.
+        """What a file's footer shows about the columns; `path` is as in the log.
 
         Nothing, where new files have other names for them.
         """
@@ -134,7 +137,7 @@ class FileLayout:
             return Encoding(low_cardinality=(), dictionary=())
         strings = {item.name for item in self.physical.file_schema if pa.types.is_string(item.type)}
         low, dictionary = [], []
-        with readable(path), TABLE_ONLY.open(self.store, path) as source:
+        with readable(path), self.access.open_logged(path, store=self.store) as source:
             footer = pq.read_metadata(source)
             names = self._names_by_column(footer)
             by_name = self.plan.mapping.mode is not ColumnMappingMode.ID
@@ -164,12 +167,19 @@ class FileLayout:
 
 
 def layout_fields(
-    snapshot: Snapshot, *, compression: Compression | None = None, definition: Metadata | None = None
+    snapshot: Snapshot,
+    *,
+    access: DataAccess = TABLE_ONLY,
+    compression: Compression | None = None,
+    definition: Metadata | None = None,
 ) -> dict[str, Any]:
     """The fields of a task from which `FileLayout.from_task` makes the layout again.
 
+    Stores go by their URIs, and never with what opens them: see `delta_core/storage/lent.py`.
+
     Args:
         snapshot: of the table.
+        access: where besides the table its files may be.
         compression: the codec of new files; that of the table when None.
         definition: what the table's metadata becomes in the commit of the new files; None leaves it.
 
@@ -183,6 +193,7 @@ def layout_fields(
         plan = WritePlan.of(snapshot.protocol, definition, clustered_by=source.clustered_by)
     fields = {
         "table_uri": snapshot.store.uri,
+        "allowed_root_uris": [root.uri for root in access.allowed_roots],
         "plan": plan.to_json(),
         "compression": choose_compression(compression, plan.properties),
     }

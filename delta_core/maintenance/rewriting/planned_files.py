@@ -14,6 +14,7 @@ from delta_core.errors import ConcurrentDeleteDeleteError, DeltaError, Maintenan
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.sources import SourceFile
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -95,16 +96,29 @@ class LiveSources:
     kept: Mapping[str, KeptOfFile]
 
     @classmethod
-    def of(cls, found: pa.Table, *, root_uri: str) -> LiveSources:
-        """From what `still_live` returned."""
+    def of(cls, found: pa.Table, *, store: LogStore, access: DataAccess = TABLE_ONLY) -> LiveSources:
+        """From what `still_live` returned, once it is certain that all of it may be read.
+
+        Args:
+            found: the files.
+            store: the table's.
+            access: where besides the table they, and their vectors, may be.
+
+        Raises:
+            PathEscapeError: one is elsewhere.
+        """
         files, kept = {}, {}
         for row in found.to_pylist():
-            vector = row["deletion_vector"]
+            stored = row["deletion_vector"]
+            vector = None
+            if stored is not None and stored["storage_type"] is not None:
+                vector = DeletionVectorDescriptor(**stored)
+            access.locate(row["path"], store=store)
+            if vector is not None and vector.storage_type == "p":
+                access.locate(vector.path_or_inline_dv, store=store)
             files[row["path"]] = SourceFile(
-                path=resolve_data_path(row["path"], root_uri=root_uri),
-                deletion_vector=None
-                if vector is None or vector["storage_type"] is None
-                else DeletionVectorDescriptor(**vector),
+                path=row["path"],
+                deletion_vector=vector,
                 base_row_id=row["base_row_id"],
                 default_row_commit_version=row["default_row_commit_version"],
             )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.errors import InvalidTableError
-from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 
 _WHOLE_FILE_BYTES = 64 << 20
@@ -38,11 +38,13 @@ class ReadOptions:
         dictionaries: string columns to read as dictionaries.
         columns: which columns; None is all of every file.
         opened: see `OpenedFile`.
+        access: where besides the table the files may be.
     """
 
     dictionaries: Sequence[str] = ()
     columns: ColumnsOfFile | None = None
     opened: OpenedFile | None = None
+    access: DataAccess = TABLE_ONLY
 
 
 _ALL_COLUMNS = ReadOptions()
@@ -60,7 +62,7 @@ def read_files(
 
     Args:
         store: the table's store.
-        paths: relative to the table root and decoded.
+        paths: as in the log.
         threads: how many files are read at a time.
         max_bytes: what all that is read ahead may take, decoded; also that of one table.
         options: what is read.
@@ -68,6 +70,7 @@ def read_files(
     Raises:
         MissingDataFileError: a file is not in the store.
         InvalidTableError: a file cannot be read.
+        PathEscapeError: a file is neither in the table nor where the options allow.
     """
     if threads <= 1:
         for path in paths:
@@ -109,7 +112,7 @@ def read_tables(
 
     Args:
         store: the table's store.
-        path: relative to the table root and decoded.
+        path: as in the log.
         max_bytes: row groups above this are read in batches.
         options: what is read.
         use_threads: decode columns side by side, in Arrow's threads.
@@ -117,8 +120,9 @@ def read_tables(
     Raises:
         MissingDataFileError: the file is not in the store.
         InvalidTableError: the file cannot be read.
+        PathEscapeError: it is neither in the table nor where the options allow.
     """
-    with readable(path), TABLE_ONLY.open(store, path) as source:
+    with readable(path), options.access.open_logged(path, store=store) as source:
         reader = _reader(source, options.dictionaries)
         names = _columns(reader, options)
         metadata = reader.metadata
@@ -166,7 +170,7 @@ def readable(path: str) -> Iterator[None]:
 
 def _read_small(store: LogStore, path: str, max_bytes: int, options: ReadOptions) -> pa.Table | None:
     """A file's rows at once; None when the file is too large for that."""
-    with readable(path), TABLE_ONLY.open(store, path) as source:
+    with readable(path), options.access.open_logged(path, store=store) as source:
         reader = _reader(source, options.dictionaries)
         if not _is_small(reader.metadata, max_bytes):
             return None

@@ -42,7 +42,7 @@ class SourceFile:
     """A live file whose rows are written again.
 
     Attributes:
-        path: in the store: decoded, relative to the table root.
+        path: as in the log.
         deletion_vector: names the rows that are left out.
         base_row_id, default_row_commit_version: what the log says of its rows.
     """
@@ -135,6 +135,7 @@ class SourceRows:
             dictionaries=[item.name for item in self.target if pa.types.is_dictionary(item.type)],
             columns=self._columns_in if self._narrow else None,
             opened=self._opened,
+            access=self._layout.access,
         )
 
     def rows(self, path: str, table: pa.Table) -> pa.Table:
@@ -162,7 +163,10 @@ class SourceRows:
             return
         deleted = None
         if vector is not None:
-            deleted = read_deletion_vector(self._layout.store, vector, num_rows=metadata.num_rows)
+            layout = self._layout
+            deleted = read_deletion_vector(
+                layout.store, vector, num_rows=metadata.num_rows, access=layout.access
+            )
         kept = selected_rows(metadata, range(metadata.num_row_groups), deleted=deleted, only=None, path=path)
         self._open[path] = _OpenFile(kept)
 

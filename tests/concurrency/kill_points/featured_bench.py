@@ -310,4 +310,4 @@ def _place(path: str, folder: Path, root: Path) -> Path:
     plain = unquote(path)
     if plain.startswith("s3://"):
         return folder / plain.removeprefix("s3://")
-    return Path(plain.removeprefix("file://")) if "://" in plain else root / plain
+    return Path(plain.removeprefix("file:").removeprefix("//")) if plain.startswith("file:") else root / plain

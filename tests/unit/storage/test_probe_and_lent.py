@@ -192,3 +192,12 @@ def test_tasks_borrow_the_caller_s_store_while_it_is_lent(tmp_path: Path) -> Non
             assert task_store(mine.uri) is other
         assert task_store(mine.uri) is mine
     assert task_store(mine.uri) is not mine
+
+
+def test_several_stores_are_lent_at_once_and_the_last_of_one_uri_is_given(tmp_path: Path) -> None:
+    mine, other, root = LocalLogStore(tmp_path), LocalLogStore(tmp_path), LocalLogStore(tmp_path / "root")
+    with lent_to_tasks(root, other, mine):
+        assert (task_store(mine.uri), task_store(root.uri)) == (mine, root)
+        assert task_store(mine.uri) is mine
+    assert task_store(mine.uri) not in (mine, other)
+    assert task_store(root.uri) is not root

@@ -1,0 +1,75 @@
+"""Whether a drop may open the files that its steps will read: asked before it commits anything.
+
+A shallow clone names files of its source, which are opened only where the caller allows it. A drop that found
+that out on the way would leave the feature switched off and still in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+
+from delta_core.maintenance.backfill.files import uncounted_paths
+from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.state import has_row_ids, numbered_files, revived_files
+from delta_core.schema.column_mapping import ColumnMappingMode
+from delta_core.schema.type_changes import recorded_type_changes
+from delta_core.snapshot.snapshot import Snapshot
+
+
+def require_reach(run: Run, latest: Snapshot) -> None:
+    """Make sure that every file may be opened that `PREPARATIONS` opens for the feature.
+
+    Raises:
+        PathEscapeError: one may not: it is neither in the table nor below a root that is allowed.
+    """
+    if run.feature in _OPENED:
+        run.access.require_reach(_OPENED[run.feature](latest), store=latest.store)
+
+
+def _with_vectors(snapshot: Snapshot) -> Iterator[str]:
+    yield from revived_files(snapshot)
+    if snapshot.files.has_deletion_vectors:
+        for batch in snapshot.files.batches(["path", "deletion_vector"]):
+            yield from _data_and_vectors(batch, all_data=False)
+
+
+def _uncounted(snapshot: Snapshot) -> Iterator[str]:
+    if has_row_ids(snapshot):
+        yield from uncounted_paths(numbered_files(snapshot))
+
+
+def _mapped(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.column_mapping.mode is not ColumnMappingMode.NONE:
+        yield from _all(snapshot)
+
+
+def _widened(snapshot: Snapshot) -> Iterator[str]:
+    if next(iter(recorded_type_changes(snapshot.schema)), None) is not None:
+        yield from _all(snapshot)
+
+
+def _all(snapshot: Snapshot) -> Iterator[str]:
+    for batch in snapshot.files.batches(["path", "deletion_vector"]):
+        yield from _data_and_vectors(batch, all_data=True)
+
+
+def _data_and_vectors(batch: pa.RecordBatch, *, all_data: bool) -> Iterator[str]:
+    """The paths of data files, those with a vector or all, and of the vectors' files that go by a path."""
+    for row in batch.to_pylist():
+        vector = row["deletion_vector"]
+        kind = None if vector is None else vector["storage_type"]
+        if all_data or kind is not None:
+            yield row["path"]
+        if kind == "p":
+            yield vector["path_or_inline_dv"]
+
+
+_OPENED: Mapping[str, Callable[[Snapshot], Iterator[str]]] = {
+    "deletionVectors": _with_vectors,
+    "rowTracking": _uncounted,
+    "columnMapping": _mapped,
+    "typeWidening": _widened,
+    "typeWidening-preview": _widened,
+}
