@@ -1,4 +1,4 @@
-"""The deletion vectors of one commit, inline or in a file.
+"""The deletion vectors of one commit, in a file.
 
 See PROTOCOL.md, "Deletion Vector Descriptor Schema" and "Deletion Vector File Storage Format".
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import secrets
 import string
-import uuid
 import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
+from uuid import uuid4
 
 import numpy.typing as npt
 
@@ -28,13 +28,6 @@ from delta_core.storage.log_store import LogStore
 from delta_core.table_features.table_properties import TableProperties
 
 _log = logging.getLogger(__name__)
-
-INLINE_MAX_BYTES: Final = 128
-"""A vector of at most so many serialised bytes is kept in the log, as a quarter more characters.
-
-That is 48 scattered rows of a small file, or ten of one with many millions. Such a vector costs a reader
-no request; a larger one would be repeated by every checkpoint and read by who only lists the files.
-"""
 
 MAX_FILE_BYTES: Final = 1 << 30
 """A file of vectors is closed before it is larger, but for its first vector. `offset` reaches to 2 GiB."""
@@ -63,16 +56,19 @@ def write_deletion_vectors(
     vectors: Iterable[npt.ArrayLike],
     *,
     properties: TableProperties | None = None,
-    inline_max_bytes: int = INLINE_MAX_BYTES,
+    inline_max_bytes: int = 0,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> WrittenVectors:
-    """Write the vectors of one commit, small ones into their descriptors, the others into one file.
+    """Write the vectors of one commit into one file, however small they are.
+
+    PROTOCOL.md allows small ones in the log, and readers read them; but delta-spark's VACUUM fails on every
+    table that has one, live or removed.
 
     A file has a new random name in the table's root, or in a directory with a random name of its own when
     the table asks for random prefixes (`delta.randomizeFilePrefixes`); it appears whole or not at all. There
     are several only when one would be larger than a descriptor can say. Vectors are taken one by one, so one
     is in memory at a time. If anything fails, nothing stays in the store. Requests: one written object, none
-    when all vectors are inline.
+    without vectors.
 
     Whether the table may have vectors at all is the caller's to ask: the feature must be in the protocol and
     `delta.enableDeletionVectors` be true (PROTOCOL.md, "Deletion Vectors").
@@ -81,7 +77,7 @@ def write_deletion_vectors(
         store: the table's store.
         vectors: of each the positions of all deleted rows, old ones included; see `row_positions`.
         properties: the table's; None asks for nothing.
-        inline_max_bytes: a vector of so many serialised bytes or fewer is inline; -1 for none.
+        inline_max_bytes: a vector of so many serialised bytes or fewer is kept in the log; 0 for none.
         max_file_bytes: see MAX_FILE_BYTES.
 
     Raises:
@@ -110,7 +106,7 @@ class _VectorFile:
     """One file being written."""
 
     def __init__(self, store: LogStore, prefix_characters: int) -> None:
-        identity = uuid.uuid4()
+        identity = uuid4()
         prefix = "".join(secrets.choice(_PREFIX_CHARACTERS) for _ in range(prefix_characters))
         self.path = "/".join(part for part in (prefix, f"deletion_vector_{identity}.bin") if part)
         self.size_bytes = 0

@@ -59,9 +59,9 @@ def delete_rows(
         observer: sees the commit's phases.
         clock: where time comes from.
 
-    Cost: see `find_rows`. With vectors one object is written besides the commit, or none where all are small
-    enough for the log; without, each file that matches in part is read once more and its rest written. A
-    change data feed without vectors asks for the deleted rows, too, unless all files go as a whole.
+    Cost: see `find_rows`. With vectors one object is written besides the commit, or none where all files go
+    as a whole; without, each file that matches in part is read once more and its rest written. A change data
+    feed without vectors asks for the deleted rows, too, unless all files go as a whole.
 
     Raises:
         ExpressionError: the predicate is invalid, does not fit the schema, or fails on a row.

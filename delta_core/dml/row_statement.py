@@ -257,7 +257,7 @@ class RowStatement:
     ) -> ChangedFiles:
         """Matching files lose their rows by deletion vectors, or go as a whole; the written ones come.
 
-        One object is written, or none where all vectors are small enough for the log.
+        One object is written for all vectors, or none where all files go as a whole.
         """
         owned = self._owned(written, changes)
         now_ms = self.clock.now_ms()

@@ -71,8 +71,8 @@ def update_rows(
         clock: where time comes from.
 
     Cost: see `find_rows`; then each file with matching rows is read once more in all columns, and its
-    updated rows are written, without vectors all of its rows. A change data feed has each updated row
-    written twice more.
+    updated rows are written, without vectors all of its rows. With vectors one more object is written, or
+    none where all files go as a whole. A change data feed has each updated row written twice more.
 
     Raises:
         ConfigurationError: nothing is assigned, or one column twice.

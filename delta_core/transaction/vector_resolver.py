@@ -142,7 +142,7 @@ class VectorResolver:
         """See `ConflictResolver`.
 
         Requests: the vectors of each file in dispute are read, three at most, and one file is written for all
-        new ones that are not small. What cannot be read or written settles nothing.
+        new ones. What cannot be read or written settles nothing.
         """
         if violation.rule not in SETTLED_RULES:
             return None

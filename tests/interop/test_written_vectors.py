@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
 from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
@@ -79,3 +79,20 @@ def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> 
     by_delta_spark("reader", str(asked), str(tmp_path))
     for index, expected in enumerate(table.expected):
         assert rows_of(pq.read_table(tmp_path / f"{index}.parquet")) == expected, index + 1
+
+
+@pytest.mark.extra
+@pytest.mark.spark
+@pytest.mark.timeout(450)
+def test_delta_spark_vacuums_a_table_whose_rows_we_delete(tmp_path: Path) -> None:
+    """Of vectors in the log its vacuum knows nothing and fails, were it only of a file that is gone."""
+    root = tmp_path / "table"
+    properties = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(root, pa.table({"id": range(20), "n": [0] * 20}), configuration=properties)
+    table = DeltaTable(root)
+    table.delete("id = 3")
+    table.delete("id = 4")
+    table.update({"n": "1"}, "id = 5")
+    by_delta_spark(
+        "statements", str(root), str(tmp_path / "said.json"), "VACUUM {t} RETAIN 168 HOURS DRY RUN"
+    )

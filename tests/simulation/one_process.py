@@ -1,7 +1,8 @@
 """What has to be replaced in the library for a history to follow from its seed, and nothing else.
 
-- `Transaction` draws its id with `uuid4`, as V2 checkpoints their names: here from the seed. Jitter is given
-  (`random=`), or drawn from the seed where an operation of several commits begins its own transactions.
+- `Transaction` draws its id with `uuid4`, V2 checkpoints and files of deletion vectors their names: here from
+  the seed. Jitter is given (`random=`), or drawn from the seed where an operation of several commits begins
+  its own transactions.
 - On remote stores reads are made side by side in a pool of threads: here one after the other by the worker
   that asks, so that the scheduler alone decides what happens when.
 """
@@ -18,6 +19,7 @@ from unittest import mock
 from uuid import UUID
 
 from delta_core.checkpoint import sidecars, v2
+from delta_core.deletion_vectors import writer as vector_files
 from delta_core.errors import DeltaWarning
 from delta_core.log import checkpoint_reader
 from delta_core.snapshot import open_log, version_floor
@@ -39,7 +41,7 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
     logger = logging.getLogger("delta_core")
     level = logger.level
     with ExitStack() as stack:
-        for drawing in (transaction, v2, sidecars):
+        for drawing in (transaction, v2, sidecars, vector_files):
             stack.enter_context(mock.patch.object(drawing, "uuid4", draw))
         jitter = Random(f"jitter:{seed}")
 

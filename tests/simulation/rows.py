@@ -13,8 +13,8 @@ from random import Random
 from delta_core.actions import AddFile, RemoveFile
 from delta_core.deletion_vectors.file_update import physical_records, removed, with_new_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.deletion_vectors.union import unite
-from delta_core.deletion_vectors.writer import inline_descriptor
+from delta_core.deletion_vectors.union import VectorUnion, unite
+from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.file_actions import add_actions
@@ -88,6 +88,7 @@ class RowProgram(Program):
         self._running["taken"] = (by, rest)
         now_ms = self._clock.now_ms()
         actions: list[RemoveFile | AddFile] = []
+        partly: list[tuple[AddFile, VectorUnion]] = []
         read: list[str] = []
         ids: dict[str, list[int]] = {}
         for file in add_actions(snapshot.files.to_table(), data_change=True):
@@ -106,15 +107,18 @@ class RowProgram(Program):
             if union.deletes_all:
                 actions.append(removed(file, deletion_timestamp_ms=now_ms))
                 continue
-            update = with_new_vector(file, inline_descriptor(union.positions), deletion_timestamp_ms=now_ms)
-            actions += [action for action in (update.remove, update.add) if action is not None]
-        if not actions:
+            partly.append((file, union))
+        if not actions and not partly:
             return None
+        written = write_deletion_vectors(self._store, (union.positions for _, union in partly))
+        for (file, _), vector in zip(partly, written.descriptors, strict=True):
+            update = with_new_vector(file, vector, deletion_timestamp_ms=now_ms)
+            actions += [action for action in (update.remove, update.add) if action is not None]
         if job.kind is Kind.MOVE_ROWS:
             actions += [self._moved_file(job, partition, moved) for partition, moved in ids.items()]
         transaction.read_predicate(partition_is(job.partition)).read_files(read).add(*actions)
         result = transaction.commit()
-        resolver.discard(result, OwnedFiles(store=self._store))
+        resolver.discard(result, OwnedFiles(store=self._store).with_vectors(written.descriptors))
         if isinstance(result, Committed) and not result.already_applied:
             self.record.joined += resolver.has_settled
         return result

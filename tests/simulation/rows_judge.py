@@ -2,20 +2,22 @@
 
 An update takes no id away and brings none, whatever came before it, and no id is ever live twice.
 
-From the log's raw bytes, as `judge`; vectors are decoded by `pyroaring`.
+From the store's raw bytes, as `judge`; vectors are decoded by `pyroaring`. Nothing vacuums, so the file of a
+vector that a version names is there for good.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.simulation.history import Attempt, Kind, Plan, Record
 from tests.simulation.judge import Model, is_blind_append
 from tests.simulation.rows import HIGH_WATER_MARK, IDS_TAG, NUMBERS_TAG
-from tests.support.deletion_vectors import inline_rows
+from tests.simulation.store import Change, Entry
+from tests.support.deletion_vectors import vector_name, vector_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +55,17 @@ TAKING = frozenset({Kind.TAKE_ROWS, Kind.MOVE_ROWS})
 """What takes rows by vectors."""
 
 
-def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
+def judge_rows(plan: Plan, record: Record, model: Model, ledger: Sequence[Entry]) -> Iterator[str]:
     """What was promised and not kept, in words."""
+    objects: dict[str, bytes] = {}
+    for entry in ledger:
+        if entry.change is Change.DELETED:
+            objects.pop(entry.path, None)
+        else:
+            objects[entry.path] = entry.data
+    for version, path, name in _lost_vectors(model, objects):
+        yield f"version {version} names for {path} the vector file {name}, which is not there"
+        return
     states: list[State] = []
     ever: set[str] = set()
     for version, actions in enumerate(model.commits):
@@ -65,7 +76,7 @@ def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
             if path in state
         }
         for add in (a["add"] for a in actions if "add" in a):
-            found = _live(add, version)
+            found = _live(add, version, objects)
             old = before.get(add["path"])
             if old is not None:
                 yield from _changed(version, add, old, found)
@@ -83,11 +94,19 @@ def judge_rows(plan: Plan, record: Record, model: Model) -> Iterator[str]:
             yield from _taken(attempt, model, states, serializable=serializable)
 
 
-def _live(add: dict[str, Any], version: int) -> LiveFile:
+def _lost_vectors(model: Model, objects: Mapping[str, bytes]) -> Iterator[tuple[int, str, str]]:
+    for version, actions in enumerate(model.commits):
+        for add in (a["add"] for a in actions if "add" in a):
+            name = vector_name(add.get("deletionVector"))
+            if name is not None and name not in objects:
+                yield version, add["path"], name
+
+
+def _live(add: dict[str, Any], version: int, objects: Mapping[str, bytes]) -> LiveFile:
     return LiveFile(
         partition=add["partitionValues"]["p"],
         rows=json.loads(add["stats"])["numRecords"],
-        gone=inline_rows(add.get("deletionVector")),
+        gone=vector_rows(add.get("deletionVector"), objects.__getitem__),
         since=version,
         ids=(add.get("baseRowId", -1), add.get("defaultRowCommitVersion", -1)),
         kept=tuple(int(row_id) for row_id in (add.get("tags") or {}).get(IDS_TAG, "").split()),

@@ -102,7 +102,7 @@ def _more(plan: Plan, record: Record, store: SimulatedStore) -> Iterator[str]:
     if plan.drops:
         yield from judge_drops(record, Model.of(store.ledger), store.ledger)
     elif "deletionVectors" in plan.features:
-        yield from judge_rows(plan, record, Model.of(store.ledger))
+        yield from judge_rows(plan, record, Model.of(store.ledger), store.ledger)
 
 
 def _look_at_the_end(scheduler: Scheduler, store: SimulatedStore, record: Record) -> None:

@@ -175,11 +175,14 @@ class Names:
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._vector_files: dict[str, str] = {}
         self._ids: dict[str, str] = {}
 
     def file(self, path: str) -> str:
-        """The name of a data file."""
-        return self._files.setdefault(path, f"<file-{len(self._files) + 1}>")
+        """The name of a file with rows, or with deletion vectors."""
+        names = self._vector_files if path.endswith(".bin") else self._files
+        kind = "vectors" if names is self._vector_files else "file"
+        return names.setdefault(path, f"<{kind}-{len(names) + 1}>")
 
     @property
     def files(self) -> dict[str, str]:

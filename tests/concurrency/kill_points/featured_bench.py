@@ -16,7 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 import deltalake
 import pyarrow as pa
@@ -300,6 +301,9 @@ def _missing(folder: Path, found: Raw) -> list[str]:
             named |= {_place(action[kind]["path"], folder, root) for kind in ("add", "cdc") if kind in action}
         for action in decode_commit(data, path=str(version)):
             if isinstance(action, AddFile) and action.deletion_vector is not None:
+                if action.deletion_vector.storage_type == "p":  # A shallow clone's, in its source.
+                    named.add(_place(action.deletion_vector.path_or_inline_dv, folder, root))
+                    continue
                 vector = deletion_vector_path(action.deletion_vector, root_uri=root.as_uri())
                 named |= {_place(vector, folder, root)} if vector is not None else set()
     return sorted(str(path) for path in named if not path.exists())
@@ -310,4 +314,4 @@ def _place(path: str, folder: Path, root: Path) -> Path:
     plain = unquote(path)
     if plain.startswith("s3://"):
         return folder / plain.removeprefix("s3://")
-    return Path(plain.removeprefix("file:").removeprefix("//")) if plain.startswith("file:") else root / plain
+    return Path(url2pathname(urlsplit(path).path)) if path.startswith("file:") else root / plain

@@ -20,7 +20,6 @@ from delta_core.deletion_vectors import writer
 from delta_core.deletion_vectors.encode import serialize_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import (
-    INLINE_MAX_BYTES,
     WrittenVectors,
     inline_descriptor,
     write_deletion_vectors,
@@ -49,7 +48,7 @@ def read_back(store: LocalLogStore, written: WrittenVectors) -> list[list[int]]:
 
 def test_a_commit_has_one_file_with_its_vectors(store: LocalLogStore) -> None:
     vectors = [np.arange(0, 9000, 7), np.arange(300, 305), np.arange(0, 60_000, 3)]
-    written = write_deletion_vectors(store, vectors, inline_max_bytes=-1)
+    written = write_deletion_vectors(store, vectors, inline_max_bytes=0)
     assert read_back(store, written) == [vector.tolist() for vector in vectors]
     assert files_below(store) == list(written.paths)
     (path,) = written.paths
@@ -71,7 +70,7 @@ def test_a_commit_has_one_file_with_its_vectors(store: LocalLogStore) -> None:
 
 
 def test_names_are_as_descriptors_say(store: LocalLogStore) -> None:
-    (plain,) = write_deletion_vectors(store, [[1]], inline_max_bytes=-1).descriptors
+    (plain,) = write_deletion_vectors(store, [[1]], inline_max_bytes=0).descriptors
     assert len(plain.path_or_inline_dv) == 20
     assert re.fullmatch(
         r"deletion_vector_[0-9a-f-]{36}\.bin", str(deletion_vector_path(plain, root_uri=store.uri))
@@ -79,19 +78,29 @@ def test_names_are_as_descriptors_say(store: LocalLogStore) -> None:
     properties = TableProperties(
         {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "5", "x": "y"}
     )
-    written = write_deletion_vectors(store, [[1]], inline_max_bytes=-1, properties=properties)
+    written = write_deletion_vectors(store, [[1]], inline_max_bytes=0, properties=properties)
     (prefixed,) = written.descriptors
     assert len(prefixed.path_or_inline_dv) == 25
     assert re.fullmatch(r"[0-9A-Za-z]{5}/deletion_vector_[0-9a-f-]{36}\.bin", written.paths[0])
     assert written.paths[0] == deletion_vector_path(prefixed, root_uri=store.uri)
     assert read_back(store, written) == [[1]]
     off = TableProperties({"delta.randomPrefixLength": "5"})
-    assert "/" not in write_deletion_vectors(store, [[1]], inline_max_bytes=-1, properties=off).paths[0]
+    assert "/" not in write_deletion_vectors(store, [[1]], inline_max_bytes=0, properties=off).paths[0]
 
 
-def test_small_vectors_are_inline(store: LocalLogStore) -> None:
+def test_small_vectors_are_in_the_file_too(store: LocalLogStore) -> None:
+    """Vectors in the log are in the format, and delta-spark's VACUUM fails on them."""
+    vectors = [[0], [3, 4, 7, 11, 18, 29], [1]]
+    written = write_deletion_vectors(store, vectors)
+    assert [one.storage_type for one in written.descriptors] == ["u", "u", "u"]
+    assert files_below(store) == list(written.paths)
+    assert len(written.paths) == 1
+    assert read_back(store, written) == vectors
+
+
+def test_small_vectors_are_inline_where_that_is_asked_for(store: LocalLogStore) -> None:
     small, large = [3, 4, 7, 11, 18, 29], list(range(0, 2000, 9))
-    written = write_deletion_vectors(store, [small, large, small])
+    written = write_deletion_vectors(store, [small, large, small], inline_max_bytes=128)
     assert [one.storage_type for one in written.descriptors] == ["i", "u", "i"]
     assert written.descriptors[0].path_or_inline_dv == INLINE
     assert written.descriptors[0].offset is None
@@ -102,11 +111,11 @@ def test_small_vectors_are_inline(store: LocalLogStore) -> None:
 
 def test_the_limit_of_what_is_inline(store: LocalLogStore) -> None:
     rows = list(range(0, 94, 2))
-    assert len(serialize_vector([*rows, 200])) == INLINE_MAX_BYTES
-    within = write_deletion_vectors(store, [[*rows, 200]])
+    assert len(serialize_vector([*rows, 200])) == 128
+    within = write_deletion_vectors(store, [[*rows, 200]], inline_max_bytes=128)
     assert (within.descriptors[0].storage_type, within.paths, within.size_bytes) == ("i", (), 0)
     assert files_below(store) == []
-    beyond = write_deletion_vectors(store, [[*rows, 200, 210]])
+    beyond = write_deletion_vectors(store, [[*rows, 200, 210]], inline_max_bytes=128)
     assert beyond.descriptors[0].storage_type == "u"
 
 
@@ -197,11 +206,16 @@ def test_what_cannot_be_deleted_hides_no_error(store: LocalLogStore, monkeypatch
     assert len(files_below(store)) == 1
 
 
-@given(st.lists(st.sets(st.integers(0, ROWS - 1), min_size=1, max_size=200), max_size=6))
+@given(
+    st.lists(st.sets(st.integers(0, ROWS - 1), min_size=1, max_size=200), max_size=6),
+    st.sampled_from([0, 128]),
+)
 @settings(max_examples=40, deadline=None)
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, vectors: list[set[int]]) -> None:
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, vectors: list[set[int]], inline: int
+) -> None:
     store = LocalLogStore(tmp_path_factory.mktemp("vectors"))
-    written = write_deletion_vectors(store, (list(vector) for vector in vectors))
+    written = write_deletion_vectors(store, (list(vector) for vector in vectors), inline_max_bytes=inline)
     assert read_back(store, written) == [sorted(vector) for vector in vectors]
     named = {
         (one.unique_id, frozenset(vector)) for one, vector in zip(written.descriptors, vectors, strict=True)

@@ -101,7 +101,8 @@ def test_deletion_vectors_are_purged_and_a_checkpoint_bars_the_way_to_them(tmp_p
     table = make(tmp_path, enableDeletionVectors="true")
     assert snapshot_of(tmp_path).files.has_deletion_vectors
     dropped = table.alter.drop_feature("deletionVectors").version
-    assert operations(tmp_path)[:3] == ["DROP FEATURE", "REORG", "UNSET TBLPROPERTIES"]
+    tombstones = "Deletion Vector Tombstones"
+    assert operations(tmp_path)[:4] == ["DROP FEATURE", tombstones, "REORG", "UNSET TBLPROPERTIES"]
     log = tmp_path / "_delta_log"
     assert (log / f"{dropped - 1:020d}.checkpoint.parquet").exists()
     assert (log / f"{dropped:020d}.checkpoint.parquet").exists()

@@ -13,6 +13,7 @@ from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.feature_drop import apply, history
 from delta_core.maintenance.feature_drop.apply import drop_feature
 from delta_core.maintenance.feature_drop.history import History
+from delta_core.maintenance.feature_drop.state import vector_files_without_tombstone
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.transaction.observer import CommitPhase
@@ -72,6 +73,8 @@ class _Faster:
         clean = "delta.enableDeletionVectors" not in now.metadata.configuration
         if phase is not CommitPhase.BEFORE_PUT or not self.what or not clean:
             return
+        if vector_files_without_tombstone(now):
+            return  # They are about to get tombstones.
         if now.files.has_deletion_vectors or not (self.path / f"_delta_log/{version - 1:020d}.json").exists():
             return
         if self.what.pop(0) == "append":

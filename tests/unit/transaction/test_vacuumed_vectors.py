@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from delta_core import DeltaTable
 from delta_core.clock import ManualClock
+from delta_core.deletion_vectors.writer import write_deletion_vectors
+from delta_core.dml import row_statement
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import ConcurrentWriteError, StaleCommitError
 from delta_core.snapshot.snapshot import Snapshot
-from tests.unit.transaction.test_vector_resolver import COUNT, Meanwhile, delete, ids, make, vector_files
+from tests.unit.transaction.test_vector_resolver import (
+    COUNT,
+    Meanwhile,
+    delete,
+    ids,
+    make,
+    named_vector_files,
+    vector_files,
+)
 
 SCATTERED = "id % 3 = 1"
-"""So many single rows that their vector gets a file."""
 
 
 def vacuum(root: Path) -> None:
@@ -51,11 +61,13 @@ def test_one_that_joins_the_winners_vector_neither(tmp_path: Path) -> None:
             observer=Meanwhile(delete(tmp_path, "id = 0"), lambda: vacuum(tmp_path)),
         )
     assert ids(tmp_path) == list(range(1, COUNT))
-    assert not vector_files(tmp_path)
+    assert vector_files(tmp_path) == named_vector_files(tmp_path), "only the winner's"
 
 
-def test_a_vector_in_the_log_is_nothing_to_a_vacuum(tmp_path: Path) -> None:
+def test_a_vector_in_the_log_is_nothing_to_a_vacuum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path)
+    inline = partial(write_deletion_vectors, inline_max_bytes=128)
+    monkeypatch.setattr(row_statement, "write_deletion_vectors", inline)
     delete_rows(DeltaTable(tmp_path).snapshot, "id = 7", observer=Meanwhile(lambda: vacuum(tmp_path)))
     assert ids(tmp_path) == [number for number in range(COUNT) if number != 7]
 
@@ -69,8 +81,8 @@ def test_a_vector_that_is_gone_is_not_committed(tmp_path: Path, joined: bool) ->
     def nine_days_pass() -> None:
         """And a vacuum that tells nothing takes the vector for a left-over."""
         clock.advance(9 * 86_400)
-        for path in tmp_path.rglob("deletion_vector_*.bin"):
-            path.unlink()
+        for name in vector_files(tmp_path) - named_vector_files(tmp_path):
+            (tmp_path / name).unlink()
 
     winners = [delete(tmp_path, "id = 0"), nine_days_pass] if joined else [nine_days_pass]
     with pytest.raises(StaleCommitError, match="vacuum"):
