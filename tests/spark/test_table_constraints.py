@@ -65,8 +65,17 @@ def test_invariant_of_a_nested_column(spark: SparkSession, tmp_path: Path, value
 
 def test_invariant_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
-    field = StructField(name="id", data_type=LONG, metadata={"delta.invariants": "{"})
-    create_table(open_store(uri), schema=StructType((field,)))
+    create_table(open_store(uri), schema=StructType((StructField(name="id", data_type=LONG),)))
+    # None of our tables gets one, so another writer's hand is needed.
+    log = tmp_path / "table" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for metadata in (action["metaData"] for action in actions if "metaData" in action):
+        schema = json.loads(metadata["schemaString"])
+        schema["fields"][0]["metadata"] = {"delta.invariants": "{"}
+        metadata["schemaString"] = json.dumps(schema)
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for checksum in log.parent.glob("*.crc"):
+        checksum.unlink()
     with pytest.raises(ExpressionError, match="invariant of column id cannot be read"):
         spark_jobs.write(spark.sql("SELECT 1L AS id"), uri, mode="append")
     assert DeltaTable(uri).version() == 0

@@ -112,12 +112,16 @@ class TestRefusals:
 class _Interfering:
     """Lets another writer commit whenever a drop is about to write its last commit."""
 
-    def __init__(self, path: Path, *, times: int, sql: str) -> None:
-        self.path, self.left, self.sql = path, times, sql
+    def __init__(self, path: Path, *, times: int, sql: str, last_step: str = "") -> None:
+        """Interfere after the preparation's last step, named by its operation; where there is none, at once."""
+        self.path, self.left, self.sql, self.last_step = path, times, sql, last_step
 
     def on_phase(self, phase: CommitPhase, version: int) -> None:
         other = DeltaTable(self.path)
-        prepared = "delta.enableDeletionVectors" not in other.metadata().configuration
+        done = {entry.commit_info.operation for entry in other.history()} if self.last_step else {""}
+        prepared = (
+            "delta.enableDeletionVectors" not in other.metadata().configuration and self.last_step in done
+        )
         if phase is not CommitPhase.BEFORE_PUT or not self.left or not prepared:
             return
         if other.snapshot.files.has_deletion_vectors:
@@ -133,7 +137,9 @@ class _Interfering:
 @pytest.mark.parametrize("sql", ["append", "delete"])
 def test_who_commits_meanwhile_is_looked_at(tmp_path: Path, sql: str) -> None:
     make(tmp_path, enableDeletionVectors="true")
-    drop_feature(snapshot_of(tmp_path), "deletionVectors", observer=_Interfering(tmp_path, times=2, sql=sql))
+    observer = _Interfering(tmp_path, times=2, sql=sql, last_step="Deletion Vector Tombstones")
+    drop_feature(snapshot_of(tmp_path), "deletionVectors", observer=observer)
+    assert not observer.left
     after = snapshot_of(tmp_path)
     assert not after.files.has_deletion_vectors
     assert "deletionVectors" not in supported_features(after.protocol)
