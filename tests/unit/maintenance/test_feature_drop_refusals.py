@@ -113,7 +113,7 @@ class _Interfering:
     """Lets another writer commit whenever a drop is about to write its last commit."""
 
     def __init__(self, path: Path, *, times: int, sql: str, last_step: str = "") -> None:
-        """Interfere after the preparation's last step, named by its operation; where there is none, at once."""
+        """Interfere after the preparation's last step, an operation's name; where there is none, at once."""
         self.path, self.left, self.sql, self.last_step = path, times, sql, last_step
 
     def on_phase(self, phase: CommitPhase, version: int) -> None:
