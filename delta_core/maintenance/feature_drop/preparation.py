@@ -58,9 +58,11 @@ def without_vectors(run: Run, latest: Snapshot) -> Snapshot:
             return True
         unknown = vector_files_without_tombstone(now)
         if unknown:
-            removed_ms = run.clock.now_ms()
+            now_ms = run.clock.now_ms()
             removes = [
-                RemoveFile(path=path, deletion_timestamp_ms=removed_ms, data_change=False) for path in unknown
+                # Who removed the data file may have a clock that is ahead of this one.
+                RemoveFile(path=path, deletion_timestamp_ms=max(now_ms, needed_ms), data_change=False)
+                for path, needed_ms in unknown.items()
             ]
             run.commit(now, *removes, operation="Deletion Vector Tombstones", parameters={})
         return bool(unknown)

@@ -9,6 +9,7 @@ import pytest
 from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.actions import SetTransaction
 from delta_core.checkpoint.write import write_checkpoint
+from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.feature_drop import apply, history
 from delta_core.maintenance.feature_drop.apply import drop_feature
@@ -142,3 +143,13 @@ def test_a_twin_with_the_same_key_was_first(tmp_path: Path, at: str) -> None:
     assert twin.done
     assert result.already_applied
     assert operations(tmp_path).count("DROP FEATURE") == 1
+
+
+def test_a_clock_behind_the_one_that_removed_the_files_writes_tombstones_once(tmp_path: Path) -> None:
+    make(tmp_path, enableDeletionVectors="true")
+    DeltaTable(tmp_path).optimize.purge()
+    behind = DeltaTable(tmp_path, clock=ManualClock(SYSTEM_CLOCK.now_ms() - 3_600_000))
+    behind.alter.drop_feature("deletionVectors")
+    assert operations(tmp_path).count("Deletion Vector Tombstones") == 1
+    assert not vector_files_without_tombstone(snapshot_of(tmp_path))
+    assert ids(tmp_path) == by_peer(tmp_path)
