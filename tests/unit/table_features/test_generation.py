@@ -117,6 +117,11 @@ def test_values_come_from_one_place(key):
         validate_generated(table("long", "a", **{key: "1"}))
 
 
+def test_a_name_in_double_quotes_is_a_text():
+    with pytest.raises(SchemaError, match="looks at no column"):
+        validate_generated(table("string", 'upper("a")'))
+
+
 def test_only_top_level_columns():
     inner = StructField(name="s", data_type=StructType((define_generated(SOURCES[1], "a"),)))
     with pytest.raises(SchemaError, match=r"Column s\.a cannot be.*within another column"):
