@@ -13,6 +13,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.definition.create import create_table
 from delta_core.dml.row_changes import RowChanges
+from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
 from delta_core.maintenance.feature_alterer import FeatureAlterer
@@ -372,8 +373,9 @@ class DeltaTable(RowChanges, TableMaintenance):
             VersionNotFoundError: a commit in between is no longer in the log.
             ConfigurationError: the version already seen is below -1 or after the one that is open.
         """
-        seen = -2 if since_version is None else since_version
-        at_least(-1, seen, what="version already seen", fix="Pass -1 to read from the first.")
+        fix = "Pass -1 to read from the first."
+        if at_least(-1, since_version, what="version already seen", fix=fix) is None:
+            raise ConfigurationError("No version already seen was given.", fix=fix)
         return appended_batches(
             self._snapshot,
             since_version=since_version,

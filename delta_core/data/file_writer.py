@@ -153,10 +153,6 @@ class _OpenFile:
 
     def abort(self, error: BaseException) -> None:
         """Leave nothing in the store."""
-        writer = getattr(self, "_writer", None)
-        if writer is not None:
-            # Else it would write a footer, to a sink that is closed, once nobody holds it any more.
-            writer.is_open = False
         try:
             self._stack.__exit__(type(error), error, error.__traceback__)
         except BaseException as raised:

@@ -18,6 +18,7 @@ from delta_core.data.stats_columns import (
     stats_leaves,
 )
 from delta_core.scan.footer_statistics import footer_leaf, footer_positions
+from delta_core.schema.column_paths import Path
 from delta_core.schema.types import (
     DOUBLE,
     FLOAT,
@@ -29,8 +30,6 @@ from delta_core.schema.types import (
 )
 
 _FLOATING = (FLOAT, DOUBLE)
-
-Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
