@@ -46,8 +46,9 @@ def problem(service: str, environment: Mapping[str, str]) -> str | None:
             return None if status == "ALIVE" else f"its status is {status}"
         if service == "spark-worker":
             host = environment.get("DELTAWARD_SPARK_HOST") or socket.gethostname()
-            _json(f"http://{host}:{environment['SPARK_WORKER_WEBUI_PORT']}/json/")
-            return None
+            # It answers before the master knows it; nothing can run on it till then.
+            master = _json(f"http://{host}:{environment['SPARK_WORKER_WEBUI_PORT']}/json/")["masterurl"]
+            return None if master else "it has not registered at its master"
         if service == "spark-connect":
             host = environment.get("DELTAWARD_SPARK_HOST") or socket.gethostname()
             address = (host, int(environment["DELTAWARD_CONNECT_PORT"]))

@@ -9,7 +9,10 @@ import runpy
 import stat
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -225,6 +228,33 @@ def test_a_health_check_says_what_is_wrong(
     command = [sys.executable, DOCKER / "services" / "healthy.py", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("master", "wrong"), [("", "it has not registered at its master"), ("spark://master:7077", None)]
+)
+def test_a_worker_is_healthy_once_its_master_knows_it(tmp_path: Path, master: str, wrong: str | None) -> None:
+    page = tmp_path / "json" / "index.html"
+    page.parent.mkdir()
+    page.write_text(json.dumps({"id": "worker-1", "masterurl": master, "cores": 2}))
+    healthy = runpy.run_path(str(DOCKER / "services" / "healthy.py"))
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as worker:
+        serving = Thread(target=worker.serve_forever)
+        serving.start()
+        port = str(worker.server_address[1])
+        environment = {"DELTAWARD_SPARK_HOST": "127.0.0.1", "SPARK_WORKER_WEBUI_PORT": port}
+        found = healthy["problem"]("spark-worker", environment)
+        worker.shutdown()
+        serving.join()
+    assert found == wrong
+
+
+def test_the_connect_server_finds_every_worker_when_it_registers() -> None:
+    """Its executors are dealt out once: with one worker there, that one takes them all."""
+    workers = {name for name in SERVICES if name.startswith("spark-worker")}
+    assert len(workers) == 2
+    assert workers <= set(SERVICES["spark-connect"]["depends_on"])
 
 
 def _connection(secrets: Path) -> dict[str, Any]:

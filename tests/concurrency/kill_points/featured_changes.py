@@ -64,7 +64,7 @@ def _drop(
 _OFF, _SUSPENDED = "UNSET TBLPROPERTIES", "SET TBLPROPERTIES"
 
 _DROPS = (
-    _drop("deletionVectors", FeaturedStart.VECTORS, _OFF, "REORG", rows=ROWS),
+    _drop("deletionVectors", FeaturedStart.VECTORS, _OFF, "REORG", "Deletion Vector Tombstones", rows=ROWS),
     _drop("rowTracking", FeaturedStart.VECTORS, _SUSPENDED, "ROW TRACKING UNBACKFILL", rows=ROWS),
     _drop("changeDataFeed", FeaturedStart.FEED, rows=ALL_ROWS),
     _drop("inCommitTimestamp", FeaturedStart.UNTRACKED, rows=ALL_ROWS),

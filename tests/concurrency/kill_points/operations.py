@@ -38,8 +38,6 @@ NAMES_ELSEWHERE = {
     "DROP COLUMNS": "one commit of one action, as ADD COLUMNS is",
     "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
-    "Deletion Vector Tombstones": "a step of a drop where vectors have files of their own; "
-    "test_feature_drop_history.py kills it at every change of the store",
 }
 """Names of commits that no operation here, or in `featured`, makes, with the reason."""
 
