@@ -169,7 +169,7 @@ def _reads(peers: Peers, peer: str, table: WrittenTable) -> dict[str, Any]:
     equal, refused = 0, Counter[str]()
     for version in table.model.promised():
         try:
-            found = _unless_refused(lambda at=version: peers.readers[peer](table.path, at))
+            found = unless_refused(lambda at=version: peers.readers[peer](table.path, at))
         except RefusalError as refusal:
             refused[str(refusal)] += 1
             continue
@@ -200,7 +200,7 @@ def _changes(peers: Peers, table: WrittenTable) -> dict[str, Any]:
     for first, last in _recorded(table):
         ours = DeltaTable(table.path, last, clock=table.clock).load_cdf(first, last).read_all()
         try:
-            theirs = _unless_refused(lambda a=first, b=last: peers.changes_by_spark(table.path, a, b))
+            theirs = unless_refused(lambda a=first, b=last: peers.changes_by_spark(table.path, a, b))
         except RefusalError as refusal:
             outcome["refused"][str(refusal)] += 1
             continue
@@ -247,27 +247,27 @@ def _goes_on(peers: Peers, peer: str, table: WrittenTable, draw: Draw, path: Pat
     copy = table.copied(path)
     expected = table.state
     rows, added = table.rows_for_a_peer(draw)
-    row_ids = _row_ids(copy)
+    row_ids = row_ids_of(copy)
     try:
-        _unless_refused(lambda: peers.writers[peer](path, rows, None))
+        unless_refused(lambda: peers.writers[peer](path, rows, None))
     except RefusalError as refusal:
         assert DeltaTable(path, clock=table.clock).version() == copy.version(), "it refused, and committed"
         return {"appended": 0, "deleted": 0, "refused": str(refusal)}
-    expected = _reads_on(table, path, expected.with_more(added), f"what {peer} appended", row_ids)
+    expected = reads_on(table, path, expected.with_more(added), f"what {peer} appended", row_ids)
     if expected.append_only:
         return {"appended": len(added), "deleted": 0, "refused": "the table is append-only"}
     gone = {min(expected.rows), max(expected.rows)}
     predicate = f"{KEY} IN ({', '.join(map(str, sorted(gone)))})"
     try:
-        _unless_refused(lambda: peers.writers[peer](path, None, predicate))
+        unless_refused(lambda: peers.writers[peer](path, None, predicate))
     except RefusalError as refusal:
         return {"appended": len(added), "deleted": 0, "refused": str(refusal)}
     left = {key: row for key, row in expected.rows.items() if key not in gone}
-    _reads_on(table, path, expected.with_rows(left), f"what {peer} left", row_ids)
+    reads_on(table, path, expected.with_rows(left), f"what {peer} left", row_ids)
     return {"appended": len(added), "deleted": len(gone), "refused": None}
 
 
-def _reads_on(table: WrittenTable, path: Path, expected: State, what: str, row_ids: dict[int, int]) -> State:
+def reads_on(table: WrittenTable, path: Path, expected: State, what: str, row_ids: dict[int, int]) -> State:
     found = DeltaTable(path, clock=table.clock)
     expected = table.with_numbers(expected, found)
     for column in expected.columns:
@@ -278,21 +278,21 @@ def _reads_on(table: WrittenTable, path: Path, expected: State, what: str, row_i
                     expected = expected.with_more({key: {**row, column.name: row[source] + 1}})
     _same(canonical_rows(found.to_pyarrow_table()), canonical_model(expected.visible()), what)
     assert found.snapshot.checksum_discrepancies == ()
-    now = _row_ids(found)
+    now = row_ids_of(found)
     for key, row_id in now.items():
         assert row_ids.setdefault(key, row_id) == row_id, f"{what}: row {key} has another id"
     assert len(set(row_ids.values())) == len(row_ids), f"{what}: two rows have one id"
     return expected
 
 
-def _row_ids(table: DeltaTable) -> dict[int, int]:
+def row_ids_of(table: DeltaTable) -> dict[int, int]:
     if table.metadata().configuration.get("delta.enableRowTracking") != "true":
         return {}
     found = table.to_pyarrow_table([KEY], row_ids=True)
     return dict(zip(found.column(KEY).to_pylist(), found.column("_row_id").to_pylist(), strict=True))
 
 
-def _unless_refused(call: Callable[[], Any]) -> Any:
+def unless_refused(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except SparkErrors as error:
