@@ -45,6 +45,7 @@ from tests.support.peers_maintain import (  # noqa: E402
     steps_of_deltalake,
 )
 from tests.support.written_features import all_ways  # noqa: E402
+from tests.support.written_peers import forget_tables  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-maintained-tables.json"
 SET_SIZE = 4
@@ -53,6 +54,8 @@ CONF = SMALL_QUERIES | {
     # By the clock of the tables it is 2023, and VACUUM is to take what the step before it removed.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # VACUUM would list a folder of ten files in ten thousand tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 
@@ -79,6 +82,8 @@ def main() -> int:
     try:
         for number, features in enumerate(wanted(options)[: options.first]):
             tables.append(run(peers, options, f"{options.seed}:{number}", features))
+            if spark is not None:
+                forget_tables(spark)
             options.output.write_text(json.dumps(summary(options, tables), indent=2) + "\n")
     finally:
         if spark is not None:

@@ -82,6 +82,7 @@ def main() -> int:
             if options.minutes and time.monotonic() - began > options.minutes * 60:
                 break
             tables.append(run(peers, options, number, features))
+            peers.forget()
             tables.sort(key=_number)
             report = summary(options, tables, planned)
             options.output.write_text(json.dumps(report, indent=2) + "\n")
