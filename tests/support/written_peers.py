@@ -52,6 +52,10 @@ class RefusalError(Exception):
     """A peer says that it does not do something."""
 
 
+class FaultError(RefusalError):
+    """A peer fails by a fault of its own that is known, perhaps half-way."""
+
+
 class Peers:
     """The peers, one Spark session for all tables."""
 
@@ -338,7 +342,7 @@ def unless_refused(call: Callable[[], Any]) -> Any:
         text = str(error)
         if _NEGATIVE_DECIMAL.search(text):
             # Its own tables have no negative decimals in partitions, either.
-            raise RefusalError("it cannot make the name of a partition of a negative decimal") from error
+            raise FaultError("it cannot make the name of a partition of a negative decimal") from error
         if not _is_limit(text.lower()):
             raise
         raise RefusalError(_PARTICULAR.sub("…", " ".join(text.split()))[:200]) from error
