@@ -267,10 +267,12 @@ def maintained(
             unless_refused(lambda run=step.run, now=state: run(path, now))
         except RefusalError as refusal:
             version = DeltaTable(path, clock=table.clock).version()
-            if isinstance(refusal, FaultError):
-                # It commits a partition at a time, and what it had committed is to have the same rows.
-                state = reads_on(table, path, state, f"after half of {step.name} by {peer}", row_ids)
-                states[version] = state
+            if isinstance(refusal, FaultError) and version != before:
+                # It has committed what nobody can read: the way back is ours.
+                DeltaTable(path, clock=table.clock).restore(before)
+                what = f"taken back to before {step.name} by {peer}"
+                state = reads_on(table, path, state, what, row_ids)
+                states[version + 1] = state
             else:
                 assert version == before, f"{step.name} by {peer}: it refused, and committed"
             outcome[step.name] = str(refusal)
