@@ -217,7 +217,7 @@ def _set(state: State, key: int, text: str) -> State | None:
 
 
 def _updated(state: State) -> State | None:
-    return _set(state, _last(state), TEXT)
+    return _set(state, _last(state), TEXT) if state.rows else None
 
 
 def _merged(state: State) -> State | None:
