@@ -255,7 +255,8 @@ def maintained(
     copy = table.copied(path)
     row_ids = row_ids_of(copy)
     state = table.state
-    states = {copy.version(): state}
+    # Of versions that the peer made itself: by its clock ours are years old, and it may clean them away.
+    states: dict[int, State] = {}
     outcome: dict[str, str] = {}
     for step in steps:
         before = DeltaTable(path, clock=table.clock).version()
