@@ -36,7 +36,7 @@ ODD_VALUES = (
         "'quoted'",
         "~._-()!*",
     ),
-    *("{a}[b]|^`", '"<>,@$', " ", "..", "x" * 150),
+    *("{a}[b]|^`", '"<>,@$', " ", "..", "x" * 300),
 )
 """Partition values; their directories have the names that writers give them."""
 
@@ -126,6 +126,8 @@ def odd_names(context: Context) -> str:
     """Partition directories with any sign in their values."""
     store = context.place.store("names")
     names = {f"{hive_directory('p', value)}/part.parquet": value for value in ODD_VALUES}
+    # Other writers leave letters as they are.
+    names |= {f"p={value}/part.parquet": value for value in ODD_VALUES if not value.isascii()}
     for name, value in names.items():
         store.put(name, value.encode())
     found = {info.path for info in store.walk()}

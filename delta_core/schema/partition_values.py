@@ -12,7 +12,9 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal, InvalidOperation
+from hashlib import sha256
 from typing import TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,8 +45,12 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
 _FRACTIONAL = (FLOAT, DOUBLE)
-# The characters that Hive-style directory names escape: control characters and these.
-_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+# The characters that Hive-style directory names escape, and those that engines spell differently in paths.
+_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\{\[\]^]|[^\x00-}]")
+_SPELLED_APART = re.compile(r"[^\x00-}]")
+_CUT_ESCAPE = re.compile(r"%[0-9A-F]?$")
+# File systems, HDFS and ADLS among them, take names of 255 bytes.
+_MAX_NAME_BYTES = 255
 _TIMESTAMP = re.compile(
     r"(\d{4,6})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?"
@@ -178,22 +184,45 @@ def value_of(values: Mapping[str, str | None], name: str) -> str | None:
 def hive_directory(column: str, text: str | None) -> str:
     """The directory name of one partition value: `column=value`, both escaped, null as Hive writes it.
 
+    It is ASCII without `~`: other letters become the `%XX` of their bytes in UTF-8. Delta leaves the names
+    to the writer, and engines spell such letters differently in the log and compare the texts: delta-spark's
+    VACUUM would delete live files in a directory with them, or deltalake's DELETE leave their rows.
+
     It is never hidden, as no directory with data files may be (PROTOCOL.md, "Data Files"): engines leave
-    those alone that begin with `_` or `.`.
+    those alone that begin with `_` or `.`. A name that is too long for a file system ends in a digest; the
+    value is in the log.
     """
     name = _escape(column)
     if name.startswith(("_", ".")):
         name = f"%{ord(name[0]):02X}{name[1:]}"
-    return f"{name}={HIVE_NULL if text in (None, '') else _escape(str(text))}"
+    return _fitted(f"{name}={HIVE_NULL if text in (None, '') else _escape(str(text))}")
+
+
+def spelled_alike(directory: str) -> str:
+    """A directory's path with names that every engine spells alike: unchanged, if it has no other letters."""
+    if not _SPELLED_APART.search(directory):
+        return directory
+    return "/".join(_fitted(_SPELLED_APART.sub(_percent_escapes, name)) for name in directory.split("/"))
 
 
 def unescape_hive(text: str) -> str:
     """The inverse of the escaping in `hive_directory`, for one name or value."""
-    return re.sub(r"%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+    return unquote(text)
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return _ESCAPED.sub(_percent_escapes, text)
+
+
+def _percent_escapes(character: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in character[0].encode("utf-8", errors="surrogateescape"))
+
+
+def _fitted(name: str) -> str:
+    if len(name) <= _MAX_NAME_BYTES:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:32]
+    return f"{_CUT_ESCAPE.sub('', name[: _MAX_NAME_BYTES - 1 - len(digest)])}-{digest}"
 
 
 def _float_text(value: float) -> str:

@@ -109,14 +109,21 @@ def encode_data_path(path: str) -> str:
     """A store path (decoded, relative to the root) as it is written to the log.
 
     A colon in the first segment is escaped: others would take what stands before it for a scheme (RFC 2396,
-    section 5), and find the file nowhere.
+    section 5), and find the file nowhere. Letters beyond ASCII stay as they are, as in Hadoop's spelling:
+    delta-spark's VACUUM compares texts, and deletes a live file whose path is spelled otherwise. Names that
+    this library chooses have no such letters, since deltalake spells them the other way.
     """
+    return _with_letters(ascii_data_path(path))
+
+
+def ascii_data_path(path: str) -> str:
+    """As `encode_data_path`, with letters beyond ASCII escaped: how deltalake, and others, write it."""
     first, slash, rest = path.partition("/")
     return quote(first, safe=_FIRST_SEGMENT_SAFE) + slash + quoted_text(rest)
 
 
 def quoted_text(text: str) -> str:
-    """A part of a path, after its first segment, as it is written to the log."""
+    """A part of a path, after its first segment, with everything escaped that is to be."""
     return quote(text, safe=_URI_SAFE)
 
 
@@ -133,7 +140,11 @@ def absolute_log_path(path: str, *, root_uri: str) -> str:
     uri = f"{root_uri}/{encode_data_path(path)}"
     if uri.startswith("file:///"):
         uri = "file:" + uri.removeprefix("file://")
-    return _BEYOND_ASCII.sub(_letters, uri)
+    return _with_letters(uri)
+
+
+def _with_letters(quoted: str) -> str:
+    return _BEYOND_ASCII.sub(_letters, quoted)
 
 
 def _letters(escapes: re.Match[str]) -> str:

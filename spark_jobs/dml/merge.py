@@ -349,7 +349,6 @@ def _write(
             InlineExecutor(FOOTER_READERS),
             files,
             table_uri=store.uri,
-            prefix=prefix,
             schema=change.schema,
             partition_columns=change.partition_columns,
             configuration=dict(change.configuration),

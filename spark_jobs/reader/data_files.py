@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from delta_core.errors import InvalidUriError
-from delta_core.schema.partition_values import HIVE_NULL, parse, serialize, unescape_hive
+from delta_core.schema.partition_values import HIVE_NULL, parse, serialize
 from delta_core.schema.types import StructType
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
 from delta_core.storage.uri import resolve_data_path
+
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
 PartitionTuple = tuple[str | None, ...]
 """One file's partition values in the order of the partition columns, in canonical text; None is null."""
@@ -109,9 +112,9 @@ def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
         directories = parts[-1 - depth : -1]
         for directory, column, value in zip(directories, partition_columns, values, strict=True):
             name, equals, text = directory.partition("=")
-            if not equals or unescape_hive(name) != column:
+            if not equals or _as_spark_reads(name) != column:
                 return None
-            found = None if text == HIVE_NULL else unescape_hive(text)
+            found = None if text == HIVE_NULL else _as_spark_reads(text)
             if found != value:
                 return None
         base = "/".join(parts[: -1 - depth])
@@ -122,3 +125,8 @@ def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
             return None
     base = bases.pop()
     return f"{files.root}/{base}" if base else files.root
+
+
+def _as_spark_reads(text: str) -> str:
+    # An escape is a character to Spark, where it is a byte of UTF-8 to us.
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
 from spark_jobs.reader.data_files import spark_root
 from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.writer.checks import Check
+from spark_jobs.writer.written_files import WrittenFile, in_directories_spelled_alike, written_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +49,7 @@ def write_files(
     compression: str,
     checks: Sequence[Check] = (),
     token: ViolationToken | None = None,
-) -> list[ObjectInfo]:
+) -> list[WrittenFile]:
     """Write the rows below `<table>/<prefix>/` and list what is there.
 
     Args:
@@ -75,7 +76,8 @@ def write_files(
     try:
         with scoped_conf(spark, WRITE_CONF):
             writer.parquet(f"{spark_root(store)}/{prefix}")
-        return list_written(store, prefix)
+        files = written_files(store, prefix, partition_columns)
+        return in_directories_spelled_alike(store, prefix, files)
     except BaseException as error:
         # Tasks that still run would go on writing into what is deleted next.
         with contextlib.suppress(Exception):
@@ -91,21 +93,6 @@ def write_files(
     finally:
         with contextlib.suppress(Exception):  # a broken connection must not hide the error
             spark.removeTag(tag)
-
-
-def list_written(store: LogStore, prefix: str) -> list[ObjectInfo]:
-    """The data files below the prefix, in order; checksum files of the local file system are deleted.
-
-    Readers ignore them, but vacuum, which deletes what the log does not name, would leave them for ever.
-    """
-    found = []
-    for info in store.walk(prefix):
-        name = info.path.rsplit("/", 1)[-1]
-        if name.endswith(".parquet") and not name.startswith((".", "_")):
-            found.append(info)
-        elif name.startswith(".") and name.endswith(".crc"):
-            store.delete(info.path)
-    return sorted(found, key=lambda info: info.path)
 
 
 def discard_prefix(

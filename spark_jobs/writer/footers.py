@@ -10,12 +10,11 @@ from delta_core.actions import AddFile
 from delta_core.data.statistics_collector import statistics_from_footer
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.schema.json import schema_from_json, schema_to_json
-from delta_core.schema.partition_values import HIVE_NULL, unescape_hive
 from delta_core.schema.types import StructType
 from delta_core.storage.lent import task_store
-from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.table_properties import TableProperties
+from spark_jobs.writer.written_files import WrittenFile
 
 
 def describe_file(task: JsonObject) -> JsonObject:
@@ -41,15 +40,14 @@ def describe_file(task: JsonObject) -> JsonObject:
 
 def describe_files(
     executor: Executor,
-    files: Sequence[ObjectInfo],
+    files: Sequence[WrittenFile],
     *,
     table_uri: str,
-    prefix: str,
     schema: StructType,
     partition_columns: Sequence[str],
     configuration: dict[str, str],
 ) -> tuple[list[AddFile], int, list[str]]:
-    """The `add` actions of the files below `prefix`.
+    """The `add` actions of the files that a job wrote.
 
     Returns:
         The actions, the number of rows in them, and the paths of files without rows, which get no action.
@@ -60,33 +58,22 @@ def describe_files(
         "partition_columns": list(partition_columns),
         "configuration": configuration,
     }
-    tasks = [{**common, "path": info.path} for info in files]
+    tasks = [{**common, "path": file.path} for file in files]
     adds: list[AddFile | None] = [None] * len(files)
     empty: list[str] = []
     rows = 0
     for index, result in executor.map(describe_file, tasks):
-        info = files[index]
+        file = files[index]
         if result["rows"] == 0:
-            empty.append(info.path)
+            empty.append(file.path)
             continue
         rows += result["rows"]
         adds[index] = AddFile(
-            path=encode_data_path(info.path),
-            partition_values=partition_values_of(
-                info.path, prefix=prefix, partition_columns=partition_columns
-            ),
-            size_bytes=info.size_bytes,
-            modification_time_ms=info.modified_ms,
+            path=encode_data_path(file.path),
+            partition_values=file.partition_values,
+            size_bytes=file.size_bytes,
+            modification_time_ms=file.modified_ms,
             data_change=True,
             stats=result["stats"],
         )
     return [add for add in adds if add is not None], rows, empty
-
-
-def partition_values_of(path: str, *, prefix: str, partition_columns: Sequence[str]) -> dict[str, str | None]:
-    """The values that the directories between `prefix` and the file's name spell."""
-    values: dict[str, str | None] = {}
-    for directory in path.removeprefix(prefix + "/").split("/")[:-1]:
-        name, _, text = directory.partition("=")
-        values[unescape_hive(name)] = None if text == HIVE_NULL else unescape_hive(text)
-    return {column: values.get(column) for column in partition_columns}

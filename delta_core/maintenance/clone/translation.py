@@ -19,6 +19,7 @@ from delta_core.actions import AddFile, DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
 from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import CorruptLogError
+from delta_core.schema.partition_values import spelled_alike
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import absolute_log_path, canonical_log_path, encode_data_path
@@ -164,7 +165,7 @@ class Copier:
     def _new_name(self, raw: str, place: ObjectPlace) -> str:
         directory, name = posixpath.split(place.path)
         # A file of another table's keeps none of its directories, which may mean nothing here.
-        directory = directory if place.store.uri == self.source.uri else ""
+        directory = spelled_alike(directory) if place.store.uri == self.source.uri else ""
         dot = name.find(".", 1)
         return posixpath.join(directory, f"part-{self.new_id()}{name[dot:] if dot > 0 else ''}")
 

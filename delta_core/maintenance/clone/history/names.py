@@ -22,7 +22,7 @@ from delta_core.deletion_vectors import z85
 from delta_core.maintenance.clone.translation import vector_place
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import encode_data_path, uri_scheme
+from delta_core.storage.uri import ascii_data_path, encode_data_path, uri_scheme
 
 FILE_ACTIONS = ("add", "remove", "cdc")
 
@@ -133,4 +133,4 @@ class Names:
 
 
 def _number(place: ObjectPlace) -> uuid.UUID:
-    return uuid.uuid5(uuid.NAMESPACE_URL, f"{place.store.uri}/{encode_data_path(place.path)}")
+    return uuid.uuid5(uuid.NAMESPACE_URL, f"{place.store.uri}/{ascii_data_path(place.path)}")
