@@ -86,13 +86,15 @@ class TargetFiles:
         usual = [index for index, path in enumerate(self.files.paths) if not is_unreadable(path)]
         frames = []
         if usual:
-            frame = native_scan(
-                spark, self.files.select(usual), schema=self.schema, partition_columns=partition_columns
-            )
-            metadata = frame.metadataColumn("_metadata")
-            key = metadata.getField("file_path" if self.by_path else "file_name")
+            key = "file_path" if self.by_path else "file_name"
             frames.append(
-                frame.withColumns({names.file: key, names.position: metadata.getField("row_index")})
+                native_scan(
+                    spark,
+                    self.files.select(usual),
+                    schema=self.schema,
+                    partition_columns=partition_columns,
+                    metadata={names.file: key, names.position: "row_index"},
+                )
             )
         for index in sorted(set(range(len(self))) - set(usual)):
             # One read for each of these rare files: its rows come in order, so their numbers are positions.

@@ -99,10 +99,7 @@ def keyed_rows(spark: SparkSession, staged: StagedFiles) -> DataFrame:
         field for name in staged.partition_columns for field in staged.schema if field.name == name
     ]
     data_schema = StructType(tuple(field for field in staged.schema if field not in partition_fields))
-    scanned = scan_files(spark, files, data_schema)
-    # Taken before the files' own values may come by a join, behind which no metadata is left.
-    index = scanned.metadataColumn("_metadata").getField("row_index").alias(_INDEX)
-    scanned = scanned.select("*", index)
+    scanned = scan_files(spark, files, data_schema, metadata={_INDEX: "row_index"})
     first = StructField(name=_FIRST, data_type=LONG)
     frame = with_partition_values(spark, scanned, [*partition_fields, first], files)
     position = (fn.col(_FIRST) + fn.col(_INDEX)).alias(POSITION)

@@ -6,8 +6,9 @@ The choices and their figures: docs/adr/2026-11-21-spark-read-path.md.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,27 +35,48 @@ _OPTIONS = {
 
 
 def native_scan(
-    spark: SparkSession, files: DataFiles, *, schema: StructType, partition_columns: Sequence[str]
+    spark: SparkSession,
+    files: DataFiles,
+    *,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    """The rows of `files`, which are at least one, with the table's columns in the table's order."""
+    """The rows of `files`, which are at least one, with the table's columns in the table's order.
+
+    Args:
+        metadata: more columns, each with the field of Spark's `_metadata` that it holds.
+    """
     data_schema = StructType(tuple(f for f in schema if f.name not in partition_columns))
     partition_fields = [f for name in partition_columns for f in schema if f.name == name]
-    if not partition_columns:
-        frame = scan_files(spark, files, data_schema)
-    elif len(set(files.partitions)) == 1:
-        frame = _with_constants(scan_files(spark, files, data_schema), partition_fields, files)
-    elif (base := hive_base(files, partition_columns)) is not None:
+    base = hive_base(files, partition_columns) if len(set(files.partitions)) > 1 else None
+    if base is not None:
         both = StructType((*data_schema.fields, *partition_fields))
-        frame = scan_files(spark, files, both, base_path=base)
+        frame = scan_files(spark, files, both, base_path=base, metadata=metadata)
     else:
-        frame = with_partition_values(spark, scan_files(spark, files, data_schema), partition_fields, files)
-    return frame.select(*[_quoted(field.name) for field in schema])
+        frame = scan_files(spark, files, data_schema, metadata=metadata)
+        if len(set(files.partitions)) == 1:
+            frame = _with_constants(frame, partition_fields, files)
+        else:
+            frame = with_partition_values(spark, frame, partition_fields, files)
+    return frame.select(*[_quoted(name) for name in (*(field.name for field in schema), *metadata)])
 
 
 def scan_files(
-    spark: SparkSession, files: DataFiles, schema: StructType, *, base_path: str | None = None
+    spark: SparkSession,
+    files: DataFiles,
+    schema: StructType,
+    *,
+    base_path: str | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    """The rows of the files with exactly these columns; a column that a file lacks is null."""
+    """The rows of the files with exactly these columns; a column that a file lacks is null.
+
+    Args:
+        base_path: below which directories are partitions.
+        metadata: more columns, each with the field of Spark's `_metadata` that it holds. They are taken here,
+            since no metadata is left behind the join by which a file's own values may come.
+    """
     reader = spark.read.schema(to_spark(schema)).options(**_OPTIONS)
     if base_path is not None:
         reader = reader.option("basePath", base_path)
@@ -62,7 +84,10 @@ def scan_files(
         frame = reader.parquet(*[escape_glob(f"{files.root}/{path}") for path in files.paths])
         # Connect lists the files when it analyses, so that has to happen while the setting holds.
         _ = frame.columns
-    return frame
+    if not metadata:
+        return frame
+    of_file = frame.metadataColumn("_metadata")
+    return frame.select("*", *[of_file.getField(field).alias(name) for name, field in metadata.items()])
 
 
 def _with_constants(frame: DataFrame, fields: Sequence[StructField], files: DataFiles) -> DataFrame:

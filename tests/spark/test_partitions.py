@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import duckdb
 import duckdb_extension_delta
@@ -16,6 +17,12 @@ from deltalake import DeltaTable, write_deltalake
 
 import spark_jobs
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
+from delta_core.scan.scan import Scan
+from delta_core.schema.partition_values import hive_directory
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store
+from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
+from spark_jobs.dml.merge import MergeRequest, merge_into
 from tests.support.rows import canonical_rows
 from tests.support.spark import collected, files_below, rows_of
 
@@ -26,6 +33,7 @@ AWKWARD = [
     "plain", "007", "a b", "x/y", "50%", "%41", "k=v", "a:b", "ü日本", "it's", 'q"q', "#?&+",
     "[1]{2}*^", "b\\s",
     "tab\there", ".dot", "..", "_x", "trailing ", "null", "NULL", None,
+    "~", "a\u00a0b", "\u2028", "😀", "%C3%BC",
 ]  # fmt: skip
 
 
@@ -51,6 +59,42 @@ def test_awkward_strings_round_trip(spark: SparkSession, tmp_path: Path) -> None
     spark_jobs.write(awkward_frame(spark), str(tmp_path), mode="append", partition_by=["p"])
     assert collected(spark_jobs.read(spark, str(tmp_path))) == EXPECTED
     assert rows_of(tmp_path) == EXPECTED
+
+
+@pytest.mark.parametrize("column", ["p", "größe~", "_p"])
+def test_directories_have_names_that_engines_spell_alike(
+    spark: SparkSession, tmp_path: Path, column: str
+) -> None:
+    """Spark leaves letters beyond ASCII, and hides the partitions of `_p` from those who list files."""
+    frame = awkward_frame(spark).withColumnRenamed("p", column).selectExpr("*", "id % 2 as q")
+    spark_jobs.write(frame, str(tmp_path), mode="append", partition_by=[column, "q"])
+    expected = sorted([{"id": i, column: text, "q": i % 2} for i, text in enumerate(AWKWARD)], key=repr)
+    assert collected(spark_jobs.read(spark, str(tmp_path))) == expected
+    assert rows_of(tmp_path) == expected
+    where_they_lie(tmp_path, column, AWKWARD)
+
+
+def test_a_merge_into_partitions_beyond_ascii(spark: SparkSession, tmp_path: Path) -> None:
+    spark_jobs.write(awkward_frame(spark), str(tmp_path), mode="append", partition_by=["p"])
+    updates = spark.sql("SELECT CAST(id AS INT) AS id, 'é~' AS p FROM range(5, 30)").alias("s")
+    clauses = MergeClauses(
+        matched=(MergeClause(action=MergeAction.UPDATE_ALL),),
+        not_matched=(MergeClause(action=MergeAction.INSERT_ALL),),
+    )
+    snapshot = Snapshot.load(open_store(str(tmp_path)))
+    merge_into(updates, snapshot, MergeRequest(on="t.id = s.id", clauses=clauses))
+    texts = [*AWKWARD[:5], *["é~"] * 25]
+    assert rows_of(tmp_path) == sorted([{"id": i, "p": text} for i, text in enumerate(texts)], key=repr)
+    where_they_lie(tmp_path, "p", texts)
+
+
+def where_they_lie(table: Path, column: str, texts: list[str | None]) -> None:
+    """Every live file is in the directory of its partition, and no directory is empty."""
+    live = Scan(Snapshot.load(open_store(str(table)))).files().column("path").to_pylist()
+    found = {path.split("/")[1] for path in map(unquote, live)}
+    assert found == {hive_directory(column, text) for text in texts}
+    assert {unquote(path) for path in live} <= files_below(table)
+    assert all(any(folder.iterdir()) for folder in table.rglob("*") if folder.is_dir())
 
 
 def test_awkward_strings_of_several_jobs_and_few_files(spark: SparkSession, tmp_path: Path) -> None:

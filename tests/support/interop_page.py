@@ -61,9 +61,11 @@ tables: 3 / 12 is 3 where the peer did it, and 9 where it said that it does not 
 failed by a known fault of its own (deltalake cannot write a negative decimal of a partition). A step that
 makes no sense (an update of an append-only table) is not counted.
 
-**Known fault.** delta-spark's VACUUM deletes live files in partitions whose value or column has letters
-beyond ASCII (`p=ü`): it compares texts of paths, and spells those letters otherwise than they are spelled
-here and by deltalake. Vacuum such tables with `DeltaTable.vacuum`, not with delta-spark.
+Directories of partitions have names in ASCII, whatever the values (`p=%C3%BC`): peers compare texts of paths,
+and spell other letters each in its own way. Where a table has such letters in its directories already,
+written by others or converted where it lay, deltalake's `delete` leaves rows behind that are in them, and
+delta-spark's VACUUM takes live files of those that deltalake wrote. Neither can rewrite a partition whose
+directory would have a name of more than 255 bytes.
 
 """
 
