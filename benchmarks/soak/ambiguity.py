@@ -15,12 +15,9 @@ not right.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import logging
 import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +37,7 @@ from tests.concurrency.ambiguity.clients import OURS, PEER, PEER_OPERATIONS  # n
 from tests.concurrency.ambiguity.judge import Outcome, Verdict  # noqa: E402
 from tests.support.emulators.installation import installed  # noqa: E402
 from tests.support.emulators.places import PLACES  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-ambiguity.json"
 PEER_STORES = ("s3", "azure")
@@ -53,7 +51,7 @@ def main() -> int:
     options = parser.parse_args()
     # Each fault is worth a warning of the library, which here is no news.
     logging.disable(logging.WARNING)
-    commit, dirty = _git("rev-parse", "HEAD") or "unknown", bool(_git("status", "--porcelain", "delta_core"))
+    commit, dirty = git("rev-parse", "HEAD") or "unknown", bool(git("status", "--porcelain", "delta_core"))
     began = time.monotonic()
     rows: list[dict[str, Any]] = []
     seconds: dict[str, dict[str, float]] = {}
@@ -68,18 +66,9 @@ def main() -> int:
         print(f"{store}: {len(some)} cells, {seconds[store]}", file=sys.stderr, flush=True)
     counts = {"ours": counted(rows, "ours"), "peer": counted(rows, "peer")}
     report = {
-        "area": "ambiguity",
-        "command": "make soak-ambiguity",
-        "seed": options.seed,
+        **report_head("ambiguity", seed=options.seed, seconds=time.monotonic() - began),
         "commit": commit,
         "uncommitted_changes": dirty,
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(time.monotonic() - began, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
         "peer": f"deltalake {version('deltalake')}",
         "not_run": missing,
         "seconds": seconds,
@@ -160,11 +149,6 @@ def _document(report: Mapping[str, Any]) -> str:
     head = json.dumps({**report, "cells": []}, indent=2).removesuffix("[]\n}")
     lines = ",\n".join(f"    {json.dumps(cell)}" for cell in report["cells"])
     return f"{head}[\n{lines}\n  ]\n}}\n"
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -10,11 +10,8 @@ anomaly.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -28,6 +25,7 @@ sys.path.insert(0, str(REPOSITORY))
 from delta_core.transaction.isolation import IsolationLevel  # noqa: E402 - a program
 from tests.concurrency.anomalies.checker import Kind, find_anomalies, reorderings  # noqa: E402
 from tests.concurrency.anomalies.workload import Workload  # noqa: E402
+from tests.support.soak_report import report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-anomalies.json"
 LENGTH = 50
@@ -69,17 +67,7 @@ def summary(results: list[dict[str, Any]], seed: str, seconds: float) -> dict[st
         for level in LEVELS
     }
     return {
-        "area": "anomalies",
-        "command": "make soak-anomalies",
-        "seed": seed,
-        "commit": _git("rev-parse", "HEAD") or None,
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(seconds, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head("anomalies", seed=seed, seconds=seconds),
         "histories": len(results),
         "transactions": sum(r["transactions"] for r in results),
         "levels": levels,
@@ -104,11 +92,6 @@ def main() -> int:
     options.output.write_text(json.dumps(document, indent=2) + "\n")
     print(f"{options.output.name}: {document['transactions']} transactions, {document['failed']} anomalies")
     return 1 if document["failed"] else 0
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -13,12 +13,9 @@ anything was not right.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import multiprocessing
 import os
-import platform
-import subprocess
 import sys
 import time
 import warnings
@@ -37,6 +34,7 @@ from tests.concurrency.kill_points.bench import Bench, bench  # noqa: E402 - a p
 from tests.concurrency.kill_points.operations import OPERATIONS  # noqa: E402
 from tests.concurrency.kill_points.places import Place  # noqa: E402
 from tests.concurrency.kill_points.points import pairs  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-core-kill-points.json"
 SHOWN_FAULTS = 20
@@ -51,7 +49,7 @@ def main() -> int:
     parser.add_argument("--operations", nargs="+", choices=OPERATIONS, default=list(OPERATIONS))
     parser.add_argument("--output", type=Path, default=RESULT)
     options = parser.parse_args()
-    commit, dirty = _git("rev-parse", "HEAD") or "unknown", bool(_git("status", "--porcelain", "delta_core"))
+    commit, dirty = git("rev-parse", "HEAD") or "unknown", bool(git("status", "--porcelain", "delta_core"))
     began = time.monotonic()
     work = [pair for pair in pairs() if pair[0] in options.operations]
     Random(options.seed).shuffle(work)
@@ -64,18 +62,9 @@ def main() -> int:
     order = {pair: index for index, pair in enumerate(pairs())}
     rows.sort(key=lambda row: order[row["operation"], Place(row["store"])])
     report = {
-        "area": "core-kill-points",
-        "command": "make soak-core-kill-points",
-        "seed": options.seed,
+        **report_head("core-kill-points", seed=options.seed, seconds=time.monotonic() - began),
         "commit": commit,
         "uncommitted_changes": dirty,
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(time.monotonic() - began, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
         "judge": f"deltalake {version('deltalake')}",
         "counts": counted(rows),
         "operations": rows,
@@ -128,11 +117,6 @@ def _document(report: Mapping[str, Any]) -> str:
     head = json.dumps({**report, "operations": []}, indent=2).removesuffix("[]\n}")
     lines = ",\n".join(f"    {json.dumps(row)}" for row in report["operations"])
     return f"{head}[\n{lines}\n  ]\n}}\n"
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

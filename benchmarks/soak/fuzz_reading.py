@@ -13,11 +13,8 @@ again with the same seed; exits 1 when there was a fault.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -32,6 +29,7 @@ import pyarrow as pa  # noqa: E402 - a program
 
 from tests.support.fuzz.judge import FAULT, UNVERIFIED  # noqa: E402
 from tests.support.fuzz.runner import run_mutants  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-fuzz-reading.json"
 
@@ -105,7 +103,7 @@ class Tally:
                 tally.slowest_seconds = before["slowest_seconds"]
                 tally.earlier_seconds = before["duration_seconds"]
                 tally.commits = before["commits"]
-        commit = _git("rev-parse", "HEAD") or "unknown"
+        commit = git("rev-parse", "HEAD") or "unknown"
         if commit not in tally.commits:
             tally.commits.append(commit)
         return tally
@@ -136,19 +134,9 @@ class Tally:
         for counts in self.outcomes.values():
             total.update(counts)
         report = {
-            "area": "fuzz-reading",
-            "command": "make soak-fuzz-reading",
-            "seed": self.seed,
+            **report_head("fuzz-reading", seed=self.seed, seconds=self.earlier_seconds + seconds),
             "commits": self.commits,
-            "uncommitted_changes": bool(_git("status", "--porcelain")),
-            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "duration_seconds": round(self.earlier_seconds + seconds, 1),
-            "machine": {
-                "cores": os.cpu_count(),
-                "platform": platform.platform(),
-                "python": platform.python_version(),
-                "pyarrow": pa.__version__,
-            },
+            "pyarrow": pa.__version__,
             "planned": self.planned,
             "mutants": len(self.done),
             "complete": len(self.done) >= self.planned,
@@ -175,11 +163,6 @@ def _ranges(numbers: list[int]) -> list[list[int]]:
         else:
             found.append([number, number])
     return found
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -15,12 +15,9 @@ Needs delta-spark's jars, unless `--no-spark`. Writes `benchmarks/results/soak-m
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -44,6 +41,7 @@ from tests.support.peers_maintain import (  # noqa: E402
     steps_of_delta_spark,
     steps_of_deltalake,
 )
+from tests.support.soak_report import report_head  # noqa: E402
 from tests.support.written_features import all_ways  # noqa: E402
 from tests.support.written_peers import forget_tables  # noqa: E402
 
@@ -142,29 +140,15 @@ def summary(options: argparse.Namespace, tables: list[dict[str, Any]]) -> dict[s
                 step for step, said in steps.items() if said not in (DONE, NO_SENSE)
             )
     return {
-        "area": "maintained-tables",
-        "command": "make soak-maintained-tables",
-        "seed": options.seed,
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(sum(table["seconds"] for table in tables), 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head(
+            "maintained-tables", seed=options.seed, seconds=sum(table["seconds"] for table in tables)
+        ),
         "tables_maintained": len(good),
         "failed": len(tables) - len(good),
         "steps_done": {peer: dict(steps) for peer, steps in done.items()},
         "steps_refused": {peer: dict(steps) for peer, steps in refused.items()},
         "tables": tables,
     }
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

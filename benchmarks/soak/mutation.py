@@ -10,11 +10,9 @@ still the same. Exits with 1 when less than 90 % are killed.
 from __future__ import annotations
 
 import argparse
-import datetime
 import hashlib
 import json
 import os
-import platform
 import random
 import selectors
 import subprocess
@@ -35,6 +33,7 @@ from tests.support.mutation.calls import CallMap, call_map  # noqa: E402 - a pro
 from tests.support.mutation.code_swap import MutantGone, swap  # noqa: E402
 from tests.support.mutation.forked_tests import ForkedTests, collect  # noqa: E402
 from tests.support.mutation.operators import EXCLUDED, SourceMutant, source_mutants  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-mutation.json"
 CALLS = REPOSITORY / ".ci" / "out" / "mutation-calls"
@@ -244,21 +243,11 @@ class Tally:
         """Write the result; a reader never sees half of it."""
         judged = zip(self.verdicts, self.mutants, strict=False)
         report = {
-            "area": "mutation",
-            "command": "make soak-mutation",
+            **report_head("mutation", seed=self.seed, seconds=self.earlier_seconds + seconds),
             "tool": f"the operators of mutmut {version('mutmut')}, run by tests/support/mutation",
             "not_mutated": EXCLUDED,
-            "seed": self.seed,
-            "commit": _git("rev-parse", "HEAD") or "unknown",
-            "uncommitted_changes": bool(_git("status", "--porcelain", "--", ".", ":!benchmarks/results")),
+            "uncommitted_changes": bool(git("status", "--porcelain", "--", ".", ":!benchmarks/results")),
             "sources": self.sources,
-            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "duration_seconds": round(self.earlier_seconds + seconds, 1),
-            "machine": {
-                "cores": os.cpu_count(),
-                "platform": platform.platform(),
-                "python": platform.python_version(),
-            },
             "mutants_in_all": len(self.mutants),
             "is_a_sample": len(self.verdicts) < len(self.mutants),
             "judged": self.counts(),
@@ -282,11 +271,6 @@ def _hash_of(*folders: str) -> str:
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -10,12 +10,9 @@ is in `tests/support/feature_comparison.py`. Needs delta-spark's jars. Writes
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +33,7 @@ from tests.support.feature_sets import (  # noqa: E402
     possible_pairs,
     single_features,
 )
+from tests.support.soak_report import report_head  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,18 +114,7 @@ def summary(
     good = [table for table in tables if "error" not in table]
     covered = {pair for table in good for pair in pairs_of(frozenset(table["features"]))}
     return {
-        "area": "read-features",
-        "command": "make soak-read-features",
-        "seed": options.seed,
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(seconds, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head("read-features", seed=options.seed, seconds=seconds),
         "planned": planned,
         "run": len(tables),
         "passed": len(good),
@@ -144,11 +131,6 @@ def summary(
         ),
         "tables": tables,
     }
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or "unknown" if words[0] == "rev-parse" else answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -13,11 +13,8 @@ from there when it is started again with the same seed; exits 1 on a violation t
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -33,6 +30,7 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.simulation.known import known  # noqa: E402 - a program
 from tests.simulation.naive import Mistake, program_with  # noqa: E402
 from tests.simulation.simulation import collect_garbage_rarely, simulate  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-simulation.json"
 BATCH = 250
@@ -142,7 +140,7 @@ class Tally:
                 tally.naive = before["naive_committers"]
                 tally.earlier_seconds = before["duration_seconds"]
                 tally.commits = before["commits"]
-        commit = _git("rev-parse", "HEAD") or "unknown"
+        commit = git("rev-parse", "HEAD") or "unknown"
         if commit not in tally.commits:
             tally.commits.append(commit)
         return tally
@@ -162,18 +160,8 @@ class Tally:
         """Write the result; a reader never sees half of it."""
         duration = self.earlier_seconds + seconds
         report: dict[str, Any] = {
-            "area": "simulation",
-            "command": "make soak-simulation",
-            "seed": self.seed,
+            **report_head("simulation", seed=self.seed, seconds=duration),
             "commits": self.commits,
-            "uncommitted_changes": bool(_git("status", "--porcelain")),
-            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "duration_seconds": round(duration, 1),
-            "machine": {
-                "cores": os.cpu_count(),
-                "platform": platform.platform(),
-                "python": platform.python_version(),
-            },
             "planned": self.planned,
             "histories": self.histories,
             "complete": self.histories >= self.planned,
@@ -189,11 +177,6 @@ class Tally:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps(report, indent=2) + "\n")
         draft.replace(path)
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

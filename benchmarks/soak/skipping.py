@@ -9,11 +9,8 @@ What a pair is, and what is compared, is in `tests/support/skipping_check.py`. W
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
 from tests.support.skipping_check import Counts, SkippedTooMuchError, check_pairs  # noqa: E402 - a program
+from tests.support.soak_report import git, report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-skipping.json"
 BATCH = 1_000
@@ -33,11 +31,11 @@ SHOWN_FAILURES = 20
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=50_000)
-    parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED") or _git("rev-parse", "HEAD")[:12])
+    parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED") or git("rev-parse", "HEAD")[:12])
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--output", type=Path, default=RESULT)
     options = parser.parse_args()
-    commit, changed = _git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--", "delta_core"))
+    commit, changed = git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--", "delta_core"))
     began = time.monotonic()
     counts, failures = Counts(), []
     batches = [(f"{options.seed}:{at}", BATCH) for at in range(-(-options.pairs // BATCH))]
@@ -67,15 +65,7 @@ def run(batch: tuple[str, int]) -> tuple[Counts, str | None]:
 def summary(counts: Counts, failures: list[str], seconds: float) -> dict[str, Any]:
     """What was tried, how much of it could have gone wrong, and what did."""
     return {
-        "area": "skipping",
-        "command": "make soak-skipping",
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(seconds, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head("skipping", seed=None, seconds=seconds),
         "tables": counts.tables,
         "pairs": counts.pairs,
         "failed": len(failures),
@@ -91,11 +81,6 @@ def summary(counts: Counts, failures: list[str], seconds: float) -> dict[str, An
         "pairs_by_node": dict(counts.pairs_by_node.most_common()),
         "failures": failures[:SHOWN_FAILURES],
     }
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

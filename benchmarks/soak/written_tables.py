@@ -17,13 +17,10 @@ rows. `docs/interop.md` is made of it (`python -m tests.support.interop_page`).
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
 import json
 import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -39,6 +36,7 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.support.delta_spark_reader import SMALL_QUERIES  # noqa: E402 - a program
 from tests.support.delta_spark_reader import session as delta_spark_session  # noqa: E402
 from tests.support.feature_sets import FeatureSet, covering_sets, pairs_of, possible_pairs  # noqa: E402
+from tests.support.soak_report import git, report_head  # noqa: E402
 from tests.support.written_features import all_ways, closed_ways, excluding  # noqa: E402
 from tests.support.written_peers import Peers, check_table  # noqa: E402
 
@@ -131,7 +129,7 @@ def run(peers: Peers, options: argparse.Namespace, number: int, features: Featur
             print(f"{name}: {sorted(features)}: {traceback.format_exc(limit=-5)[:3000]}", file=sys.stderr)
             result = {"features": sorted(features), "error": f"{type(error).__name__}: {error}"[:2000]}
     seconds = round(time.monotonic() - began, 1)
-    outcome = {"table": name, "commit": _git("rev-parse", "HEAD"), **result, "seconds": seconds}
+    outcome = {"table": name, "commit": git("rev-parse", "HEAD"), **result, "seconds": seconds}
     print(f"{name}: {sorted(features)}: {outcome.get('versions', 'FAILED')} versions", flush=True)
     return outcome
 
@@ -144,18 +142,7 @@ def summary(options: argparse.Namespace, tables: list[dict[str, Any]], planned: 
     readers = sorted({peer for table in good for peer in table["reads"]})
     writers = sorted({peer for table in good for peer in table["goes_on"]})
     return {
-        "area": "written-tables",
-        "command": "make soak-written-tables",
-        "seed": options.seed,
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(sum(table["seconds"] for table in tables), 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head("written-tables", seed=options.seed, seconds=sum(table["seconds"] for table in tables)),
         "planned": planned,
         "run": len(tables),
         "passed": len(good),
@@ -177,11 +164,6 @@ def summary(options: argparse.Namespace, tables: list[dict[str, Any]], planned: 
         ),
         "tables": tables,
     }
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or "unknown" if words[0] == "rev-parse" else answer.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -10,12 +10,9 @@ part needs delta-spark's jars and is left out, and reported as such, with `--loc
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +24,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
+from tests.support.soak_report import report_head  # noqa: E402
 from tests.support.z_order_case import check_case  # noqa: E402 - a program, not a package
 from tests.support.z_order_lock_step import check_lock_step, delta_spark_session  # noqa: E402
 
@@ -56,18 +54,7 @@ def main() -> int:
         finally:
             spark.stop()
     report = {
-        "area": "z-order",
-        "command": "make soak-z-order",
-        "seed": options.seed,
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(time.monotonic() - began, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head("z-order", seed=options.seed, seconds=time.monotonic() - began),
         "random": {
             "cases": options.cases,
             "passed": len(random_cases),
@@ -105,11 +92,6 @@ def run(
                 failures.append(f"{seed}:{number}: {traceback.format_exc(limit=-3)}")
                 print(failures[-1], file=sys.stderr)
     return passed
-
-
-def _git(*words: str) -> str:
-    answer = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or "unknown" if words[0] == "rev-parse" else answer.stdout.strip()
 
 
 if __name__ == "__main__":

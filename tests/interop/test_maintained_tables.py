@@ -5,34 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import pytest
 
 from tests.support.peers_maintain import DONE, NO_SENSE, Step, check_maintained, steps_of_deltalake
-from tests.support.repository import ROOT
-from tests.support.soak import SEED
+from tests.support.soak import SEED, sample
 from tests.support.written_features import all_ways
-
-PROGRAM = ROOT / "benchmarks" / "soak" / "maintained_tables.py"
-
-
-def sample(out: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """What the soak's program says of a few tables. Spark's session needs a process of its own."""
-    answer = subprocess.run(
-        [sys.executable, str(PROGRAM), "--no-singles", "--seed", SEED, *arguments, "--output", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return (json.loads(out.read_text()) if out.exists() else {}), answer.stderr
 
 
 @pytest.mark.parametrize("feature", ["partitions", "vectors", "change-data", "v2-checkpoint"])
@@ -46,7 +27,9 @@ def test_deltalake_maintains_what_we_wrote(feature: str, tmp_path: Path) -> None
 @pytest.mark.spark
 @pytest.mark.timeout(450)
 def test_delta_spark_maintains_what_we_wrote(tmp_path: Path) -> None:
-    report, errors = sample(tmp_path / "report.json", "--first", "1", "--operations", "3", "--steps", "5")
+    report, errors = sample(
+        "maintained-tables", tmp_path / "report.json", "--first", "1", "--operations", "3", "--steps", "5"
+    )
     if not report and "unresolved dependency" in errors and not os.environ.get("CI"):
         pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
     assert report, errors[-4000:]
@@ -63,3 +46,19 @@ def test_a_step_that_loses_rows_is_noticed(tmp_path: Path) -> None:
     loses = Step(name="compact", run=lambda path, _: deltalake.DeltaTable(str(path)).delete("id >= 0"))
     with pytest.raises(AssertionError, match="after compact by deltalake"):
         check_maintained({"deltalake": (loses,)}, "x", [all_ways()["partitions"]], tmp_path, operations=1)
+
+
+def test_a_step_that_commits_what_it_cannot_read_is_taken_back(tmp_path: Path) -> None:
+    """deltalake does so to partitions of negative decimals; the tables' other steps are still judged."""
+
+    def breaks(path: Path, _: object) -> None:
+        deltalake.DeltaTable(str(path)).delete("id >= 0")
+        raise deltalake.exceptions.DeltaError("Failed to parse value '-1.-5' as 'decimal(5,2)'")
+
+    steps = (Step(name="delete", run=breaks), steps_of_deltalake()[0])
+    found = check_maintained({"deltalake": steps}, "x", [all_ways()["partitions"]], tmp_path, operations=1)
+    said = found["peers"]["deltalake"]
+    assert said == {
+        "delete": "it cannot make the name of a partition of a negative decimal",
+        steps[1].name: DONE,
+    }

@@ -5,35 +5,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.feature_sets import covering_sets, possible_pairs
-from tests.support.repository import ROOT
-from tests.support.soak import SEED
+from tests.support.soak import sample
 from tests.support.written_features import all_ways, excluding
 from tests.support.written_tables import WrittenTable, drawn, steps
-
-PROGRAM = ROOT / "benchmarks" / "soak" / "written_tables.py"
-
-
-def sample(out: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """What the soak's program says of a few tables. Spark's session needs a process of its own."""
-    answer = subprocess.run(
-        [sys.executable, str(PROGRAM), "--no-singles", "--seed", SEED, *arguments, "--output", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return (json.loads(out.read_text()) if out.exists() else {}), answer.stderr
 
 
 def check(report: dict[str, Any], tables: int) -> None:
@@ -46,7 +28,9 @@ def check(report: dict[str, Any], tables: int) -> None:
 
 
 def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
-    report, errors = sample(tmp_path / "report.json", "--no-spark", "--first", "3", "--operations", "12")
+    report, errors = sample(
+        "written-tables", tmp_path / "report.json", "--no-spark", "--first", "3", "--operations", "12"
+    )
     assert report, errors[-4000:]
     check(report, 3)
     assert sum(report["versions_equal"].values()) > 0
@@ -56,7 +40,7 @@ def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(450)
 def test_delta_spark_reads_what_we_wrote_and_goes_on(tmp_path: Path) -> None:
-    report, errors = sample(tmp_path / "report.json", "--first", "1", "--operations", "6")
+    report, errors = sample("written-tables", tmp_path / "report.json", "--first", "1", "--operations", "6")
     if not report and "unresolved dependency" in errors and not os.environ.get("CI"):
         pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
     assert report, errors[-4000:]

@@ -8,24 +8,24 @@ and what tests recorded of themselves, is written below `benchmarks/results/`.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 from tests.support.repository import ROOT
+from tests.support.soak_report import git, report_head
 
 SOAKING = bool(os.environ.get("DELTAWARD_SOAK"))
 
 
 def _seed() -> str:
     """`DELTAWARD_SEED`, else the commit: what a sample draws differs by commit and can be drawn again."""
-    return os.environ.get("DELTAWARD_SEED") or _git("rev-parse", "--short=12", "HEAD") or "0"
+    return os.environ.get("DELTAWARD_SEED") or git("rev-parse", "--short=12", "HEAD") or "0"
 
 
 def rounds(*, usual: int, soak: int) -> int:
@@ -33,16 +33,28 @@ def rounds(*, usual: int, soak: int) -> int:
     return soak if SOAKING else usual
 
 
-def _git(*words: str) -> str:
-    try:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip()
+def sample(area: str, out: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    """What an area's program says of a few tables, and its complaints.
+
+    In a process of its own: the program may need a Spark session that is not the tests'.
+    """
+    program = _program(area)
+    answer = subprocess.run(
+        [sys.executable, str(program), "--no-singles", "--seed", SEED, *arguments, "--output", str(out)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (json.loads(out.read_text()) if out.exists() else {}), answer.stderr
 
 
 SEED = _seed()
 """What draws the samples of this run."""
+
+
+def _program(area: str) -> Path:
+    return ROOT / "benchmarks" / "soak" / f"{area.replace('-', '_')}.py"
 
 
 def _area_path(area: str) -> Path | None:
@@ -59,15 +71,14 @@ def _recorded(case: ElementTree.Element) -> dict[str, str | None]:
 
 def main(area: str) -> int:
     """Run the area; returns the exit code of its tests."""
-    program = ROOT / "benchmarks" / "soak" / f"{area.replace('-', '_')}.py"
+    program = _program(area)
     if program.is_file():
         return subprocess.run([sys.executable, str(program)], cwd=ROOT, check=False).returncode
     path = _area_path(area)
     if path is None:
         print(f"There is no area {area} in benchmarks/soak, tests or tests/e2e", file=sys.stderr)
         return 2
-    commit = _git("rev-parse", "HEAD") or "unknown"
-    seed = os.environ.get("DELTAWARD_SEED", commit[:12])
+    seed = os.environ.get("DELTAWARD_SEED", git("rev-parse", "HEAD")[:12] or "unknown")
     report = ROOT / ".ci" / "out" / f"soak-{area}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -81,18 +92,7 @@ def main(area: str) -> int:
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     skipped = [case for case in cases if case.find("skipped") is not None]
     result = {
-        "area": area,
-        "command": f"make soak-{area}",
-        "seed": seed,
-        "commit": commit,
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(time.monotonic() - began, 1),
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
+        **report_head(area, seed=seed, seconds=time.monotonic() - began),
         "passed": len(cases) - len(failed) - len(skipped),
         "failed": len(failed),
         "skipped": len(skipped),
