@@ -290,6 +290,7 @@ def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.A
         ascii_only = _ASCII.sub(lambda part: quoted_text(part[0]), path)
         ours = (encode_data_path(path), ascii_data_path(path))
         spellings.update((path, *ours, encoded, ascii_only, quote(path, safe="/=")))
+        spellings.add(encoded.replace("~", "%7E"))
         if path.startswith("/"):
             spellings.update(
                 f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded, ascii_only)

@@ -46,11 +46,12 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGRAL = (LONG, INTEGER, SHORT, BYTE)
 _FRACTIONAL = (FLOAT, DOUBLE)
 # The characters that Hive-style directory names escape, and those that engines spell differently in paths.
-_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\{\[\]^]|[^\x00-}]")
-_SPELLED_APART = re.compile(r"[^\x00-}]")
+_ESCAPED = re.compile(r"[\"#%'*/:=?\\{\[\]^]|[^ -}]")
+_SPELLED_APART = re.compile(r"[^ -}]")
 _CUT_ESCAPE = re.compile(r"%[0-9A-F]?$")
+_CUT_NAME = re.compile(r"-[0-9a-f]{32}$")
 # File systems, HDFS and ADLS among them, take names of 255 bytes.
-_MAX_NAME_BYTES = 255
+MAX_NAME_BYTES = 255
 _TIMESTAMP = re.compile(
     r"(\d{4,6})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?"
@@ -184,9 +185,9 @@ def value_of(values: Mapping[str, str | None], name: str) -> str | None:
 def hive_directory(column: str, text: str | None) -> str:
     """The directory name of one partition value: `column=value`, both escaped, null as Hive writes it.
 
-    It is ASCII without `~`: other letters become the `%XX` of their bytes in UTF-8. Delta leaves the names
-    to the writer, and engines spell such letters differently in the log and compare the texts: delta-spark's
-    VACUUM would delete live files in a directory with them, or deltalake's DELETE leave their rows.
+    It is printable ASCII without `~`: other letters become the `%XX` of their bytes in UTF-8. Delta leaves
+    the names to the writer, and engines spell such letters differently in the log and compare the texts:
+    delta-spark's VACUUM would delete live files in a directory with them, or deltalake's DELETE leave rows.
 
     It is never hidden, as no directory with data files may be (PROTOCOL.md, "Data Files"): engines leave
     those alone that begin with `_` or `.`. A name that is too long for a file system ends in a digest; the
@@ -205,6 +206,11 @@ def spelled_alike(directory: str) -> str:
     return "/".join(_fitted(_SPELLED_APART.sub(_percent_escapes, name)) for name in directory.split("/"))
 
 
+def is_shortened(directory: str) -> bool:
+    """Whether a name looks like one that `hive_directory` has cut: the value is not in it."""
+    return len(directory) >= MAX_NAME_BYTES - len("%X") and _CUT_NAME.search(directory) is not None
+
+
 def unescape_hive(text: str) -> str:
     """The inverse of the escaping in `hive_directory`, for one name or value."""
     return unquote(text)
@@ -219,10 +225,10 @@ def _percent_escapes(character: re.Match[str]) -> str:
 
 
 def _fitted(name: str) -> str:
-    if len(name) <= _MAX_NAME_BYTES:
+    if len(name) <= MAX_NAME_BYTES:
         return name
     digest = sha256(name.encode()).hexdigest()[:32]
-    return f"{_CUT_ESCAPE.sub('', name[: _MAX_NAME_BYTES - 1 - len(digest)])}-{digest}"
+    return f"{_CUT_ESCAPE.sub('', name[: MAX_NAME_BYTES - 1 - len(digest)])}-{digest}"
 
 
 def _float_text(value: float) -> str:

@@ -24,6 +24,9 @@ _KEPT_ESCAPED = frozenset({"Cc", "Zl", "Zp", "Zs"})
 _URI_SAFE = "/=:@!$&'()*+,;~-._"
 _FIRST_SEGMENT_SAFE = _URI_SAFE.replace(":", "")
 
+# How Python names local files whose names are no UTF-8.
+_AS_NAMED = "surrogateescape"
+
 MAX_PATH_CHARACTERS = 1 << 15
 """Longer than any store's names; resolving a path takes time with the square of its length."""
 
@@ -119,12 +122,12 @@ def encode_data_path(path: str) -> str:
 def ascii_data_path(path: str) -> str:
     """As `encode_data_path`, with letters beyond ASCII escaped: how deltalake, and others, write it."""
     first, slash, rest = path.partition("/")
-    return quote(first, safe=_FIRST_SEGMENT_SAFE) + slash + quoted_text(rest)
+    return quote(first, safe=_FIRST_SEGMENT_SAFE, errors=_AS_NAMED) + slash + quoted_text(rest)
 
 
 def quoted_text(text: str) -> str:
     """A part of a path, after its first segment, with everything escaped that is to be."""
-    return quote(text, safe=_URI_SAFE)
+    return quote(text, safe=_URI_SAFE, errors=_AS_NAMED)
 
 
 def absolute_log_path(path: str, *, root_uri: str) -> str:
@@ -164,7 +167,7 @@ def canonical_log_path(raw_log_path: str) -> str:
     """
     text = raw_log_path
     if "%" in text:
-        text = unquote(text, errors="surrogateescape")
+        text = unquote(text, errors=_AS_NAMED)
         # Arrow takes no lone surrogates; and no file's name has a NUL, so no text is the same as this one.
         text = _UNDECODED_BYTE.sub(lambda found: f"\0{ord(found[0]) & 0xFF:02X}\0", text)
     if text.startswith("file:/"):
@@ -193,7 +196,7 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
         return _below_remote_root(raw_log_path, root_uri)
     if scheme not in (None, "file"):
         raise _escape(raw_log_path, root_uri, f"it belongs to the scheme {scheme!r}")
-    decoded = unquote(raw_log_path, errors="surrogateescape")
+    decoded = unquote(raw_log_path, errors=_AS_NAMED)
     if "\0" in decoded:
         raise _escape(raw_log_path, root_uri, "it contains a NUL character")
     if scheme == "file" or decoded.startswith("/"):
@@ -266,7 +269,7 @@ def _absolute_path(raw: str) -> str | None:
     if scheme not in (None, "file"):
         return None
     try:
-        path = _path_of_file_uri(raw) if scheme else unquote(raw, errors="surrogateescape")
+        path = _path_of_file_uri(raw) if scheme else unquote(raw, errors=_AS_NAMED)
     except InvalidUriError:
         return None
     if not path.startswith("/") or path.startswith("//") or "\0" in path:
@@ -278,7 +281,7 @@ def _absolute_path(raw: str) -> str | None:
 
 def _relative_to_root(raw: str, root_uri: str, *, is_uri: bool) -> str:
     try:
-        path = _path_of_file_uri(raw) if is_uri else unquote(raw, errors="surrogateescape")
+        path = _path_of_file_uri(raw) if is_uri else unquote(raw, errors=_AS_NAMED)
     except InvalidUriError as error:
         raise _escape(raw, root_uri, error.problem) from error
     if path.startswith("//") or ".." in path.split("/"):
@@ -305,7 +308,7 @@ def _path_of_file_uri(uri: str) -> str:
                 fix=f"Write file:///{host}{slash}{tail} if a local path is meant.",
             )
         rest = slash + tail
-    return unquote(rest, errors="surrogateescape") or "/"
+    return unquote(rest, errors=_AS_NAMED) or "/"
 
 
 def _is_text(raw: str) -> bool:

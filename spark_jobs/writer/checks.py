@@ -15,13 +15,17 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
-from delta_core.schema.partition_values import HIVE_NULL
+from delta_core.schema.partition_values import HIVE_NULL, MAX_NAME_BYTES
 from delta_core.schema.types import STRING, ArrayType, DataType, MapType, StructType
 from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+# What Spark escapes in names of directories.
+_ESCAPED = "".join(map(chr, range(1, 0x20))) + "\"#%'*/:=?\\{[]^\x7f"
+_ESCAPED_HEX = _ESCAPED.encode().hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +85,9 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
 
 
 def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
-    """The one text that a partition column cannot hold: in a directory name it means null."""
-    return [
-        Check(
-            name=f"partition column {field.name}",
-            text=f"{field.name} <> '{HIVE_NULL}'",
-            broken_if=f"coalesce({quoted(field.name)} = '{HIVE_NULL}', false)",
-        )
-        for field in schema
-        if field.name in partition_columns and field.data_type == STRING
-    ]
+    """What Spark cannot make a directory of: the text that means null there, and names that are too long."""
+    texts = [field.name for field in schema if field.name in partition_columns and field.data_type == STRING]
+    return [check for name in texts for check in (_not_the_null(name), _fits_a_name(name))]
 
 
 def not_null_checks(schema: StructType) -> list[Check]:
@@ -134,6 +131,26 @@ def row_json(names: Sequence[str]) -> Column:
     from pyspark.sql import functions as fn
 
     return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
+
+
+def _not_the_null(column: str) -> Check:
+    return Check(
+        name=f"partition column {column}",
+        text=f"{column} <> '{HIVE_NULL}'",
+        broken_if=f"coalesce({quoted(column)} = '{HIVE_NULL}', false)",
+    )
+
+
+def _fits_a_name(column: str) -> Check:
+    # As UTF-8, where an escape takes the place of one character with three.
+    value = quoted(column)
+    escaped = f"length({value}) - length(translate({value}, decode(unhex('{_ESCAPED_HEX}'), 'US-ASCII'), ''))"
+    most = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
+    return Check(
+        name=f"partition column {column}",
+        text=f"Spark names directories of at most {MAX_NAME_BYTES} bytes",
+        broken_if=f"coalesce(octet_length({value}) + 2 * ({escaped}) > {most}, false)",
+    )
 
 
 def _name(constraint: Constraint) -> str:

@@ -120,6 +120,28 @@ def test_deltalake_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) -> N
     assert by_us(root) == by_deltalake(root) == by_duckdb(root) == KEPT
 
 
+@pytest.mark.parametrize("rewrites", ["delete", "compact"])
+def test_our_checkpoint_mends_what_deltalake_rewrites_in_names_that_were_there(
+    tmp_path: Path, rewrites: str
+) -> None:
+    """It removes a path of another text than was added, and finds both files from then on."""
+    directory = tmp_path / f"{COLUMN}=ü"
+    directory.mkdir()
+    for i in (0, 2):
+        pq.write_table(pa.table({"id": [i, i + 1]}), directory / f"{i}.parquet")
+    convert_to_deltalake(tmp_path, partition_by=pa.schema({COLUMN: pa.string()}))
+    table = deltalake.DeltaTable(str(tmp_path))
+    if rewrites == "delete":
+        table.delete("id in (0, 2)")
+    else:
+        table.optimize.compact()
+    expected = {(i, "ü") for i in ((1, 3) if rewrites == "delete" else range(4))}
+    assert by_us(tmp_path) == expected
+    DeltaTable(tmp_path).create_checkpoint()
+    DeltaTable(tmp_path).vacuum(retention_hours=0, dry_run=False, enforce_retention=False, force=True)
+    assert by_us(tmp_path) == by_deltalake(tmp_path) == by_duckdb(tmp_path) == expected
+
+
 @pytest.mark.extra
 @pytest.mark.spark
 @pytest.mark.timeout(450)

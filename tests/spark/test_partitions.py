@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import delta_core
 import spark_jobs
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
 from delta_core.scan.scan import Scan
@@ -124,6 +125,32 @@ def test_the_text_that_means_null_is_refused(spark: SparkSession, tmp_path: Path
     with pytest.raises(ConstraintViolationError, match="partition column p"):
         spark_jobs.write(frame, str(tmp_path), mode="append", partition_by=["p"])
     assert files_below(tmp_path) == set()
+
+
+@pytest.mark.parametrize("text", ["x" * 254, "ü" * 127, "/" * 85, "x" * 400])
+def test_a_text_that_spark_can_name_no_directory_by_is_refused(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    """Spark names directories itself; `delta_core` writes such partitions, so a MERGE may meet them."""
+    delta_core.write_deltalake(tmp_path / "t", pa.table({"id": [1, 2], "p": [text, "b"]}), partition_by=["p"])
+    before = files_below(tmp_path / "t")
+    updates = spark.sql("SELECT 1 AS id, 'c' AS q").alias("s")
+    matched = MergeClause(action=MergeAction.UPDATE, values={"id": "s.id + 2"})
+    request = MergeRequest(on="t.id = s.id", clauses=MergeClauses(matched=(matched,)))
+    with pytest.raises(ConstraintViolationError, match="at most 255 bytes"):
+        merge_into(updates, Snapshot.load(open_store(str(tmp_path / "t"))), request)
+    assert files_below(tmp_path / "t") == before
+    frame = spark.createDataFrame(pa.table({"id": [1], "p": [text]}))
+    with pytest.raises(ConstraintViolationError, match="at most 255 bytes"):
+        spark_jobs.write(frame, str(tmp_path / "new"), mode="append", partition_by=["p"])
+    assert files_below(tmp_path / "new") == set()
+
+
+@pytest.mark.parametrize("text", ["x" * 253, "ü" * 126, "/" * 84, "\t'\\" * 28])
+def test_a_text_that_just_fits_a_name_is_written(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    frame = spark.createDataFrame(pa.table({"id": [1], "p": [text]}))
+    spark_jobs.write(frame, str(tmp_path), mode="append", partition_by=["p"])
+    assert collected(spark_jobs.read(spark, str(tmp_path))) == [{"id": 1, "p": text}]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])

@@ -61,11 +61,13 @@ tables: 3 / 12 is 3 where the peer did it, and 9 where it said that it does not 
 failed by a known fault of its own (deltalake cannot write a negative decimal of a partition). A step that
 makes no sense (an update of an append-only table) is not counted.
 
-Directories of partitions have names in ASCII, whatever the values (`p=%C3%BC`): peers compare texts of paths,
-and spell other letters each in its own way. Where a table has such letters in its directories already,
-written by others or converted where it lay, deltalake's `delete` leaves rows behind that are in them, and
-delta-spark's VACUUM takes live files of those that deltalake wrote. Neither can rewrite a partition whose
-directory would have a name of more than 255 bytes.
+Directories of partitions have names in printable ASCII, whatever the values (`p=%C3%BC`): peers compare texts
+of paths, and spell other letters each in its own way. Tables may have such letters in their directories
+already, written by others or converted where they lay. There whatever deltalake rewrites, by `delete`,
+`update`, `merge`, compaction or overwriting, stays beside the new rows for every reader but us, until a
+checkpoint of ours: `create_checkpoint()`, and only then a vacuum. delta-spark's VACUUM takes live files of
+those that deltalake wrote. Neither can rewrite a partition whose directory would have a name of more than 255
+bytes. deltalake reads no change data of partitions whose directories have a `%`, in its own tables, too.
 
 """
 

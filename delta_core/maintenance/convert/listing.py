@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.maintenance.vacuum.listing import FileKind, classify
-from delta_core.schema.partition_values import HIVE_NULL, parse, serialize
+from delta_core.schema.partition_values import HIVE_NULL, is_shortened, parse, serialize
 from delta_core.schema.types import STRING, StructField, StructType
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
@@ -100,6 +100,12 @@ def partition_values(
         text = directory
         if strategy == "hive":
             name, equals, text = directory.partition("=")
+            if is_shortened(directory):
+                raise SchemaError(
+                    f"The file {path!r} has no whole partition value of {column.name}.",
+                    cause="The name of its directory ends in a digest: the value was too long for a name.",
+                    fix="Take the values from the log of the table that the file was written for.",
+                )
             if not equals or _decoded(name, path).casefold() != column.name.casefold():
                 raise _other_directories(path, columns, strategy)
         values[column.name] = _value(_decoded(text, path), column, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import DeltaTable, convert_to_deltalake
+from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
+from delta_core.errors import SchemaError
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,13 @@ def test_no_name_with_a_colon_is_taken_for_a_scheme(tmp_path: Path, name: str) -
     assert DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist() == [2]
     names = table.vacuum(retention_hours=0, dry_run=False, enforce_retention=False, force=True)
     assert [unquote(path) for path in names] == [name]
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "日" * 100])
+def test_a_directory_without_the_whole_value_is_refused(tmp_path: Path, text: str) -> None:
+    """Its name ends in a digest; the value was in a log that is lost."""
+    write_deltalake(tmp_path, pa.table({"id": [1], "p": [text]}), partition_by=["p"])
+    shutil.rmtree(tmp_path / "_delta_log")
+    with pytest.raises(SchemaError, match="no whole partition value of p"):
+        convert_to_deltalake(tmp_path, partition_by=pa.schema({"p": pa.string()}))
+    assert not (tmp_path / "_delta_log").exists()

@@ -469,3 +469,12 @@ def _stops(root: Path, step: int, *, after: bool) -> bool:
 def test_arguments_are_looked_at_first(plain: Path) -> None:
     with pytest.raises(ConfigurationError):
         DeltaTable(plain).repair(commit_properties={"txn": 1})  # type: ignore[arg-type]
+
+
+def test_a_stray_file_whose_name_is_no_text_is_no_hindrance(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1], "p": ["ü"]}), partition_by=["p"])
+    stray = os.fsencode(tmp_path) + b"/p=\xff"
+    os.makedirs(stray)
+    with open(stray + b"/x\xfe.parquet", "wb"):
+        pass
+    assert DeltaTable(tmp_path).repair(dry_run=True).plan.is_empty

@@ -13,6 +13,7 @@ from delta_core.errors import CorruptLogError, SchemaError
 from delta_core.schema.json import type_from_name
 from delta_core.schema.partition_values import (
     hive_directory,
+    is_shortened,
     parse,
     parse_column,
     serialize,
@@ -162,6 +163,7 @@ def test_directories_have_no_letters_that_engines_spell_differently():
     assert hive_directory("c", "a\u00a0b\x85😀") == "c=a%C2%A0b%C2%85%F0%9F%98%80"
     assert hive_directory("c", "~}") == "c=%7E}"
     assert spelled_alike("a/p=%25 ü~/q=x") == "a/p=%25 %C3%BC%7E/q=x"
+    assert spelled_alike("p=a\n\x01\x7f") == "p=a%0A%01%7F"
     assert spelled_alike("a/p=%25 u/q=x") == "a/p=%25 u/q=x"
 
 
@@ -170,12 +172,15 @@ def test_a_directory_that_no_file_system_would_take_ends_in_a_digest(text):
     directory = hive_directory("c", text)
     assert 250 < len(directory) <= 255
     assert re.fullmatch(r"c=(?:[a-z]|%[0-9A-F]{2})+-[0-9a-f]{32}", directory)
+    assert is_shortened(directory)
     assert directory != hive_directory("c", text + "x")
     assert spelled_alike(f"c={text}") == (directory if not text.isascii() else f"c={text}")
 
 
 def test_a_directory_that_just_fits_is_whole():
     assert hive_directory("c", "x" * 253) == "c=" + "x" * 253
+    assert not is_shortened(hive_directory("c", "x" * 253))
+    assert not is_shortened(hive_directory("digest", "x-" + "0" * 32))
 
 
 @pytest.mark.parametrize("name", ["_day", ".day", "_"])

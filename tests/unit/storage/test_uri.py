@@ -130,6 +130,13 @@ def test_letters_are_spelled_as_hadoop_spells_them(path: str, encoded: str) -> N
     assert encode_data_path(path) == encoded
 
 
+def test_names_that_are_no_text_keep_their_bytes() -> None:
+    """Python has them as lone surrogates."""
+    name = "p=ü/x\udcff\udcfe.parquet"
+    assert encode_data_path(name) == "p=ü/x%FF%FE.parquet"
+    assert resolve_data_path(encode_data_path(name), root_uri="file:///t") == name
+
+
 def test_spellings_of_one_file_compare_equal() -> None:
     assert (
         len({canonical_log_path(p) for p in ("/a/b%20c", "file:/a/b%20c", "file:///a/b%20c", "/a/b c")}) == 1
