@@ -33,7 +33,7 @@ from tests.support.mutation.calls import CallMap, call_map  # noqa: E402 - a pro
 from tests.support.mutation.code_swap import MutantGone, swap  # noqa: E402
 from tests.support.mutation.forked_tests import ForkedTests, collect  # noqa: E402
 from tests.support.mutation.operators import EXCLUDED, SourceMutant, source_mutants  # noqa: E402
-from tests.support.soak_report import git, report_head  # noqa: E402
+from tests.support.soak_report import report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-mutation.json"
 CALLS = REPOSITORY / ".ci" / "out" / "mutation-calls"
@@ -246,7 +246,6 @@ class Tally:
             **report_head("mutation", seed=self.seed, seconds=self.earlier_seconds + seconds),
             "tool": f"the operators of mutmut {version('mutmut')}, run by tests/support/mutation",
             "not_mutated": EXCLUDED,
-            "uncommitted_changes": bool(git("status", "--porcelain", "--", ".", ":!benchmarks/results")),
             "sources": self.sources,
             "mutants_in_all": len(self.mutants),
             "is_a_sample": len(self.verdicts) < len(self.mutants),

@@ -22,7 +22,8 @@ def report_head(area: str, *, seed: str | int | None, seconds: float) -> dict[st
         head["seed"] = seed
     return head | {
         "commit": git("rev-parse", "HEAD") or "unknown",
-        "uncommitted_changes": bool(git("status", "--porcelain")),
+        # Not the results: long soaks write theirs as they go.
+        "uncommitted_changes": bool(git("status", "--porcelain", "--", ".", ":!benchmarks/results")),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "duration_seconds": round(seconds, 1),
         "machine": {
