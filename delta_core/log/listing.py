@@ -158,7 +158,7 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
         if kind is not LogFileKind.MULTIPART_CHECKPOINT or len(parts) == group
     ]
     checkpoints.sort(key=lambda item: (item.version, _PREFERENCE[item.kind], item.names))
-    if not store.remote or not store.consistent_listing:
+    if may_leave_out(store):
         commits |= _between(store, sorted(commits))
     return LogListing(
         commits=tuple(commits[version] for version in sorted(commits)),
@@ -168,12 +168,17 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     )
 
 
-def _between(store: LogStore, versions: Sequence[int]) -> dict[int, CommitFile]:
-    """Commits in the holes of a listing.
+def may_leave_out(store: LogStore) -> bool:
+    """Whether a listing may lack a name, and show one that was made after it.
 
     Reading a directory takes a while and is no picture of one moment: of two files that are made meanwhile
     the second may be met, and the first not.
     """
+    return not store.remote or not store.consistent_listing
+
+
+def _between(store: LogStore, versions: Sequence[int]) -> dict[int, CommitFile]:
+    """Commits in the holes of a listing."""
     found: dict[int, CommitFile] = {}
     for before, after in pairwise(versions):
         for version in range(before + 1, after):

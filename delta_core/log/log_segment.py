@@ -20,6 +20,7 @@ from delta_core.log.listing import (
     LogListing,
     commit_file,
     list_log,
+    may_leave_out,
     with_commits,
 )
 from delta_core.storage.log_store import LogStore, ObjectInfo
@@ -92,7 +93,8 @@ def build_segment(
 
     A hole in the listing is looked up by name, and the log listed again, before it counts. Requests: the
     hint and one listing; a second one when no checkpoint that serves is where the hint says; on stores with
-    weak listings one more that looks for the next version.
+    weak listings one more that looks for the next version. Where listings may leave out names, one for a
+    checkpoint's own commit that is not listed.
 
     Args:
         store: the table's store.
@@ -163,12 +165,17 @@ def _select_named(
 ) -> LogSegment:
     """As `_select`, with commits that the listing lacks looked up by name."""
     try:
-        return _select(store, listing, version=version, unusable=unusable)
+        segment = _select(store, listing, version=version, unusable=unusable)
     except _MissingCommits as gap:
         if gap.count > MAX_LOOKUPS:
             raise  # so many cannot be looked up, and a part of them does not help
         named = with_commits(store, listing, gap.versions)
-    return _select(store, named, version=version, unusable=unusable)
+        segment = _select(store, named, version=version, unusable=unusable)
+    if segment.version_file is None and may_leave_out(store):
+        # Its checkpoint was listed. Nothing is replayed from the commit, but it says the version's time.
+        own = commit_file(store, segment.version)
+        return replace(segment, version_file=None if own is None else own.info)
+    return segment
 
 
 def _usable(

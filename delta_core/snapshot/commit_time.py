@@ -25,6 +25,7 @@ from delta_core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from delta_core.log.checksum import read_checksum
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.listing import CommitFile, LogListing, list_log
 from delta_core.log.log_segment import LogSegment, earliest_readable_version
@@ -123,7 +124,10 @@ def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
 def commit_timestamp_ms(
     store: LogStore, segment: LogSegment, metadata: Metadata, commits: Sequence[CommitData]
 ) -> int:
-    """The time of a segment's version. At most one request."""
+    """The time of a segment's version. At most one request.
+
+    Where the version's commit is gone, a checkpoint does not say its time, but a checksum does.
+    """
     file = segment.version_file
     if _in_commit(metadata) and file is not None:
         own = commits[-1] if commits else None
@@ -135,6 +139,10 @@ def commit_timestamp_ms(
             return info.in_commit_timestamp_ms
     if file is not None:
         return file.modified_ms
+    if _in_commit(metadata) and segment.checksum is not None:
+        checksum = read_checksum(store, segment.checksum)
+        if checksum is not None and checksum.in_commit_timestamp_ms is not None:
+            return checksum.in_commit_timestamp_ms
     return max(part.modified_ms for part in segment.checkpoint_parts)
 
 

@@ -22,6 +22,7 @@ from delta_core.storage.log_store import ObjectInfo
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
+from tests.simulation.drops import DropProgram, dropping
 from tests.simulation.faults import Faults
 from tests.simulation.history import SCHEMA_STRING, draw_plan
 from tests.simulation.simulation import run_plan
@@ -207,4 +208,10 @@ def test_history_in_which_a_refresh_went_behind_an_own_commit() -> None:
 def test_history_in_which_version_0_was_made_anew() -> None:
     """A second creator was told that version 0 exists, found it cleaned up, and wrote it."""
     verdict = run_plan(draw_plan("a5cd20ed1742:1771"))
+    assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_a_commit_was_older_than_the_one_before() -> None:
+    """A listing met a checkpoint, and not its commit, which alone had the time that the next must exceed."""
+    verdict = run_plan(dropping(draw_plan("af520f78e993:18")), program=DropProgram)
     assert not verdict.violations, verdict.report()

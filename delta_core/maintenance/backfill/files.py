@@ -47,16 +47,19 @@ def unnumbered_files(snapshot: Snapshot, *, limit: int, access: DataAccess = TAB
     return list(counted_adds(snapshot.store, files, access=access))
 
 
-def counted_adds(store: LogStore, files: pa.Table, *, access: DataAccess = TABLE_ONLY) -> Iterator[AddFile]:
-    """Some of the live files as actions that say how many rows each has, with `dataChange` false.
+def counted_adds(
+    store: LogStore, files: pa.Table, *, data_change: bool = False, access: DataAccess = TABLE_ONLY
+) -> Iterator[AddFile]:
+    """Some files of a version as actions that say how many rows each has.
 
-    Ids are given out by that number, and a file with a deletion vector must say it. Files whose statistics do
-    not are opened: two or three small reads each.
+    Ids are given out by that number, a file with a deletion vector must say it, and so must every file of a
+    table that is compatible with Iceberg. Those whose statistics do not are opened, which a checkpoint may
+    have left out (`delta.checkpoint.writeStatsAsJson`): two or three small reads each.
 
     Raises:
         MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
     """
-    for add in add_actions(files, data_change=False):
+    for add in add_actions(files, data_change=data_change):
         if physical_records(add) is not None:
             yield add
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -15,6 +15,7 @@ from delta_core.errors import CloneError, DeltaError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT
+from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.places import require_apart
 from delta_core.maintenance.clone.result import CloneResult
@@ -34,6 +35,7 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.side_by_side import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
@@ -99,7 +101,10 @@ def plan_clone(
     allowed_roots: Sequence[LogStore] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> ClonePlan:
-    """Compare the source with the clone as it is. Writes nothing; reads both logs and no data file.
+    """Compare the source with the clone as it is. Writes nothing; reads both logs.
+
+    Of data files the footers alone are read, and those only of a source that is compatible with Iceberg,
+    where its log does not say how many rows they have.
 
     Args:
         source: the version to clone.
@@ -122,7 +127,7 @@ def plan_clone(
     if base is not None:
         _require_clone(base, source)
         known = list(add_actions(base.files.to_table(), data_change=True))
-    files = add_actions(source.files.to_table(), data_change=True)
+    files = _source_files(source, access)
     if shallow:
         found = named(files, source=source.store, access=access, known=known)
     else:
@@ -261,6 +266,14 @@ def _staged(plan: ClonePlan, copied: int, properties: CommitProperties, clock: C
         }
     )
     return transaction
+
+
+def _source_files(source: Snapshot, access: DataAccess) -> Iterator[AddFile]:
+    files = source.files.to_table()
+    if not active_compatibility(source.protocol, source.metadata):
+        return add_actions(files, data_change=True)
+    # Its checkpoint may have left statistics out, and the clone's commit must say how many rows there are.
+    return counted_adds(source.store, files, data_change=True, access=access)
 
 
 def _superfluous() -> Rejected:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
+from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
 from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.restore.files import RestoredFile, file_keys, missing_files
 from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
 from delta_core.maintenance.restore.state import restored_domains, restored_metadata, restored_protocol
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
@@ -135,18 +140,23 @@ def apply_restore(
     )
     # Rows come back with the ids that their files had.
     transaction.read_predicate(None).reuse_files().preserve_rows(True)
-    protocol = restored_protocol(latest, target)
+    protocol, metadata = restored_protocol(latest, target), latest.metadata
     if protocol != latest.protocol:
         transaction.add(protocol)
     if current.metadata_changes:
-        transaction.add(restored_metadata(latest, target))
+        metadata = restored_metadata(latest, target)
+        transaction.add(metadata)
     transaction.add(*restored_domains(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
-    transaction.add(*add_actions(_chosen(target.files.to_table(), adds), data_change=True))
+    as_actions: Callable[..., Iterable[AddFile]] = add_actions
+    if active_compatibility(protocol, metadata):
+        access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+        as_actions = partial(counted_adds, latest.store, access=access)
+    transaction.add(*as_actions(_chosen(target.files.to_table(), adds), data_change=True))
     if current.renumbered:
         numbered = _chosen(target.files.to_table(), current.renumbered)
-        transaction.add(*add_actions(numbered, data_change=False))
+        transaction.add(*as_actions(numbered, data_change=False))
     result = _figures(current, adds)
     bytes_missing = sum(file.size_bytes for file in current.added if file.path in left_out)
     transaction.set_metrics(

@@ -334,3 +334,22 @@ def test_statistics_that_are_switched_off_still_count_rows(tmp_path: Path) -> No
     table = create(tmp_path, V1, dataSkippingNumIndexedCols="0")
     write_deltalake(table, ROWS, mode="append")
     assert sum(json.loads(file["stats"])["numRecords"] for file in live(table)) == 8
+
+
+@pytest.mark.parametrize("key", [V1, V2])
+def test_files_whose_statistics_a_checkpoint_left_out_come_back_with_their_counts(
+    tmp_path: Path, key: str
+) -> None:
+    table = create(tmp_path / "t", key, checkpoint__writeStatsAsJson="false")
+    table.create_checkpoint()
+    table = DeltaTable(tmp_path / "t")
+    version, rows = table.version(), table.to_pyarrow_table().num_rows
+    assert not any(add["stats"] for add in live(table)), "else there is nothing to find out"
+    clone_table(tmp_path / "t", tmp_path / "shallow", shallow=True)
+    clone_table(tmp_path / "t", tmp_path / "deep")
+    table.delete()
+    table.restore(version)
+    for place in ("t", "shallow", "deep"):
+        found = DeltaTable(tmp_path / place, allowed_roots=[tmp_path / "t"])
+        assert found.to_pyarrow_table().num_rows == rows
+        assert sum(json.loads(add["stats"])["numRecords"] for add in live(found)) == rows

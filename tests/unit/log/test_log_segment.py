@@ -249,6 +249,22 @@ def test_a_directory_that_changes_while_it_is_read_has_no_holes(log: LogBuilder)
     assert build_segment(store) == extended
 
 
+@pytest.mark.parametrize("version", [None, 3])
+def test_a_checkpoint_that_is_met_without_its_commit_is_of_a_version_with_one(
+    log: LogBuilder, version: int | None
+) -> None:
+    """The commit is older, so it was there; its time is in it alone."""
+    log.create().appends(3)
+    write_checkpoint(Snapshot.load(log.store))
+    store = TornStore(log.root)
+    store.unmet = ("3.json", "4.json")
+    segment = build_segment(store, version=version)
+    assert segment == build_segment(log.store, version=3)
+    assert segment.version_file is not None
+    log.remove_commits([3])
+    assert build_segment(store, version=version).version_file is None
+
+
 def test_a_long_hole_is_looked_into_once(log: LogBuilder) -> None:
     log.create().appends(30)
     for version in range(1, 20):

@@ -9,6 +9,8 @@ import pytest
 from delta_core.actions import CommitInfo, SetTransaction
 from delta_core.actions.json_codec import encode_commit
 from delta_core.checkpoint.classic import write_checkpoint
+from delta_core.checkpoint.version_checksum import write_version_checksum
+from delta_core.clock import ManualClock
 from delta_core.errors import (
     CorruptLogError,
     InvalidTablePropertyError,
@@ -23,6 +25,8 @@ from delta_core.snapshot.commit_time import (
     version_at_timestamp,
 )
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_result import raise_for_result
+from delta_core.transaction.transaction import Transaction
 from tests.support.log_builder import NOW_MS, LogBuilder, add, metadata, protocol
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
@@ -183,6 +187,25 @@ def test_a_log_of_checkpoints_alone_has_versions_but_no_times(log: LogBuilder) -
     for ask in (version_at_timestamp, first_version_since):
         with pytest.raises(TableNotFoundError, match="to take a time from"):
             ask(log.store, NOW_MS)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_commit_follows_the_time_of_one_that_is_gone(log: LogBuilder, remembered: bool) -> None:
+    """A checkpoint does not have it, but the version's checksum does."""
+    timed = protocol(min_writer_version=7, writer_features=frozenset({"inCommitTimestamp"}))
+    info = CommitInfo(in_commit_timestamp_ms=NOW_MS + 10**6)
+    log.commit(info, timed, metadata(configuration=ENABLED), add("f"), time_ms=NOW_MS)
+    snapshot = Snapshot.load(log.store)
+    write_checkpoint(snapshot)
+    if remembered:
+        write_version_checksum(snapshot)
+    log.remove_commits([0])
+    found = Snapshot.load(log.store)
+    assert (found.timestamp_ms == NOW_MS + 10**6) is remembered
+    later = Transaction.begin(found, operation="WRITE", clock=ManualClock(NOW_MS + 1))
+    committed = raise_for_result(later.add(add("g")).commit())
+    assert committed.snapshot is not None
+    assert (committed.snapshot.timestamp_ms == NOW_MS + 10**6 + 1) is remembered
 
 
 def test_the_first_version_since_a_time(log: LogBuilder) -> None:
