@@ -107,7 +107,7 @@ class DropProgram(RowProgram):
         return result
 
     def _snapshot(self, job: Job) -> Snapshot:
-        return self._held[0] if job.aged and self._held is not None else self._load()
+        return self._held if job.aged and self._held is not None else self._load()
 
     def _takes_by_vectors(self, snapshot: Snapshot) -> bool:
         return snapshot.metadata.configuration.get("delta.enableDeletionVectors") == "true"

@@ -50,7 +50,7 @@ class Program:
         self._store = store
         self._clock = SimulatedClock(scheduler)
         self._random = Random(f"worker:{plan.seed}:{number}")
-        self._held: tuple[Snapshot, int] | None = None
+        self._held: Snapshot | None = None
         self._files = 0
         self._running: dict[str, object] = {}
 
@@ -111,9 +111,9 @@ class Program:
 
     def _read(self, job: Job) -> None:
         began = len(self._store.ledger)
-        snapshot = self._held[0].refresh() if job.aged and self._held is not None else self._load()
+        snapshot = self._held.refresh() if job.aged and self._held is not None else self._load()
         self._observe(snapshot, began)
-        self._held = (snapshot, self._clock.now_ms())
+        self._held = snapshot
         if job.partition is not None and snapshot.version > 0:
             version = self._random.randint(max(0, snapshot.version - 3), snapshot.version)
             self._observe(Snapshot.load(self._store, version=version, clock=self._clock), began, pinned=True)
@@ -141,18 +141,13 @@ class Program:
     def _begin(
         self, job: Job, *, aged: bool, resolver: ConflictResolver | None = None
     ) -> tuple[Snapshot, Transaction]:
-        known_at_ms = self._clock.now_ms()
-        if aged and self._held is not None:
-            snapshot, known_at_ms = self._held
-        else:
-            snapshot = self._load()
+        snapshot = self._held if aged and self._held is not None else self._load()
         transaction = Transaction.begin(
             snapshot,
             operation=job.kind.value,
             properties=_properties(job),
             clock=self._clock,
             random=self._random,
-            known_at_ms=known_at_ms,
             resolver=resolver,
         )
         self._running = {"txn_id": transaction.txn_id, "read_version": snapshot.version}
@@ -209,7 +204,7 @@ class Program:
             case Committed():
                 seen = None
                 if result.snapshot is not None:
-                    self._held = (result.snapshot, self._clock.now_ms())
+                    self._held = result.snapshot
                     seen = self._seen(result.snapshot)
                 outcome = "already applied" if result.already_applied else "committed"
                 self._note_end(job, outcome, version=result.version, seen=seen)
