@@ -112,7 +112,7 @@ def cleanup_expired_logs(
         for info in files:
             store.delete(info.path)
     # After those that name them: whoever is interrupted in between leaves files that nobody needs.
-    sidecars = unneeded_sidecars(store, from_version=kept, now_ms=now_ms)
+    sidecars = unneeded_sidecars(store, known=listing.checkpoints, from_version=kept, now_ms=now_ms)
     if not dry_run:
         for info in sidecars:
             store.delete(info.path)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from delta_core.errors import CorruptLogError, ObjectNotFoundError
 from delta_core.log.checkpoint_reader import CheckpointReader
-from delta_core.log.listing import list_log
+from delta_core.log.listing import CheckpointFiles, list_log
 from delta_core.log.log_path import SIDECAR_DIRECTORY
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.table_features.table_properties import DAY_MS
 
 
-def unneeded_sidecars(store: LogStore, *, from_version: int, now_ms: int) -> list[ObjectInfo]:
+def unneeded_sidecars(
+    store: LogStore, *, known: Iterable[CheckpointFiles], from_version: int, now_ms: int
+) -> list[ObjectInfo]:
     """The sidecars that no checkpoint names, and that no checkpoint in the making can name.
 
     A writer creates sidecars before the checkpoint that names them, so those of less than a day, as of
@@ -21,6 +25,7 @@ def unneeded_sidecars(store: LogStore, *, from_version: int, now_ms: int) -> lis
 
     Args:
         store: the table's store.
+        known: the checkpoints of an earlier listing. A weak store may leave out of the next what it has.
         from_version: checkpoints before this one are gone, or about to be.
         now_ms: the time, epoch milliseconds.
     """
@@ -30,7 +35,7 @@ def unneeded_sidecars(store: LogStore, *, from_version: int, now_ms: int) -> lis
     if not old:
         return []
     named: set[str] = set()
-    for files in list_log(store).checkpoints:
+    for files in {item.names: item for item in (*known, *list_log(store).checkpoints)}.values():
         if files.version < from_version:
             continue
         try:

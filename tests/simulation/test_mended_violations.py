@@ -215,3 +215,9 @@ def test_history_in_which_a_commit_was_older_than_the_one_before() -> None:
     """A listing met a checkpoint, and not its commit, which alone had the time that the next must exceed."""
     verdict = run_plan(dropping(draw_plan("af520f78e993:18")), program=DropProgram)
     assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_a_checkpoint_that_was_not_listed_lost_its_sidecar() -> None:
+    """A cleanup slept for days before its checkpoint, and a weak store's listing left that out."""
+    verdict = run_plan(dropping(draw_plan("z2:2423")), program=DropProgram)
+    assert not verdict.violations, verdict.report()
