@@ -72,6 +72,16 @@ class LogSegment:
         """The checkpoint's files."""
         return () if self.checkpoint is None else self.checkpoint.parts
 
+    def followed_by(self, newer: tuple[CommitFile, ...], checksum: ObjectInfo | None = None) -> LogSegment:
+        """The segment of the last of the commits that come next, of which there is one at least."""
+        return replace(
+            self,
+            version=newer[-1].version,
+            commits=self.commits + newer,
+            version_file=newer[-1].info,
+            checksum=checksum,
+        )
+
 
 class _MissingCommits(Exception):  # noqa: N818 - a signal inside this module
     """A hole; `versions` are the first of it, `count` are all: one stray name makes it any length."""
@@ -151,13 +161,7 @@ def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     newer = tuple(found[version] for version in range(segment.version + 1, latest + 1))
     if len(newer) > 100 and any(item.version > segment.version for item in listing.checkpoints):
         return None
-    return replace(
-        segment,
-        version=latest,
-        commits=segment.commits + newer,
-        version_file=newer[-1].info,
-        checksum=listing.checksums.get(latest),
-    )
+    return segment.followed_by(newer, listing.checksums.get(latest))
 
 
 def _select_named(

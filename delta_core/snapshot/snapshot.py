@@ -223,14 +223,7 @@ class Snapshot:
         assert [c.version for c in commits] == list(range(self.version + 1, self.version + 1 + len(commits)))
         began_ms = self._clock.now_ms()
         files = commit_files(self._store, [c.version for c in commits])
-        segment = replace(
-            self._segment,
-            version=files[-1].version,
-            commits=self._segment.commits + files,
-            version_file=files[-1].info,
-            checksum=None,
-        )
-        newest = self._extended(segment, tuple(commits))
+        newest = self._extended(self._segment.followed_by(files), tuple(commits))
         # An answer may be long on its way, and others have gone on meanwhile.
         newest.known_at_ms = began_ms
         return newest
