@@ -58,10 +58,6 @@ from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
-MAX_REGROUPINGS = 10
-"""How often a group is put together anew after another writer's commit got in its way."""
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -218,7 +214,7 @@ class GroupCommit:
     def _commit(self, group: Sequence[_Append]) -> None:
         if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
-        for _ in range(MAX_REGROUPINGS):
+        for _ in range(self._properties.max_attempts):
             # Anew for each attempt: another writer may have got further with an identity column.
             plan = plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
