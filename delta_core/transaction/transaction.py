@@ -429,11 +429,19 @@ class Transaction:
         """The table right after the commit; None rather than an error, since the commit stands."""
         try:
             if self.snapshot is None or self._should_read_anew(tail):
-                return Snapshot.load(self.store, clock=self._clock)
+                found = Snapshot.load(self.store, clock=self._clock)
+                # Where the version was cleaned up while this writer slept, another creator's may lie there.
+                return found if found.metadata.id == self._table_id(tail) else None
             return self.snapshot.advance(tail)
         except Exception as error:  # a store may fail in ways of its own
             _log.warning("the table could not be read after the commit", extra={"error": str(error)})
             return None
+
+    def _table_id(self, tail: Sequence[CommitData]) -> str | None:
+        if self.snapshot is not None:
+            return self.snapshot.metadata.id
+        _, metadata = tail[-1].protocol_and_metadata()
+        return None if metadata is None else metadata.id
 
     def _should_read_anew(self, tail: Sequence[CommitData]) -> bool:
         if len(self._base().segment.commits) < MAX_COMMITS_IN_SEGMENT:

@@ -217,6 +217,12 @@ def test_history_in_which_a_commit_was_older_than_the_one_before() -> None:
     assert not verdict.violations, verdict.report()
 
 
+def test_history_in_which_a_creator_was_shown_the_table_of_another() -> None:
+    """It slept while its version 0 was cleaned up, and a write that was long on its way took the place."""
+    verdict = run_plan(dropping(draw_plan("z2:7742")), program=DropProgram)
+    assert not verdict.violations, verdict.report()
+
+
 def test_history_in_which_a_checkpoint_that_was_not_listed_lost_its_sidecar() -> None:
     """A cleanup slept for days before its checkpoint, and a weak store's listing left that out."""
     verdict = run_plan(dropping(draw_plan("z2:2423")), program=DropProgram)

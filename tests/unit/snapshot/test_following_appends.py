@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from delta_core.actions import SetTransaction
-from delta_core.clock import ManualClock
 from delta_core.errors import CorruptLogError
 from delta_core.log.commit_reader import CommitData
 from delta_core.log.log_path import commit_path
 from delta_core.replay.followed_state import MAX_WAITING_COMMITS
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.local import LocalLogStore
-from delta_core.storage.log_store import ObjectInfo
-from tests.support.log_builder import NOW_MS, LogBuilder, add, remove
+from tests.support.log_builder import LogBuilder, add, remove
 
 
 def _follow(builder: LogBuilder, snapshot: Snapshot) -> Snapshot:
@@ -87,21 +84,3 @@ def test_an_interruption_while_files_are_listed_leaves_all_commits(
         _ = snapshot.files
     monkeypatch.undo()
     assert _paths(snapshot) == {"a.parquet", "b.parquet"}
-
-
-def test_a_version_is_as_old_as_the_question_and_not_as_the_answer(tmp_path: Path) -> None:
-    """Who commits to it later looks again, if the answer was long on its way."""
-    clock = ManualClock(NOW_MS)
-
-    class Slow(LocalLogStore):
-        def head(self, path: str) -> ObjectInfo:
-            clock.advance(3_600)
-            return super().head(path)
-
-    builder = LogBuilder(tmp_path).create(add("a.parquet"))
-    snapshot = Snapshot.load(Slow(builder.root), clock=clock)
-    asked_ms = clock.now_ms()
-    builder.commit(add("b.parquet"))
-    followed = _follow(builder, snapshot)
-    assert followed.version == 1
-    assert followed.known_at_ms == asked_ms < clock.now_ms()
