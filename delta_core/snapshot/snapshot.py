@@ -221,12 +221,8 @@ class Snapshot:
         if not commits:
             return self
         assert [c.version for c in commits] == list(range(self.version + 1, self.version + 1 + len(commits)))
-        began_ms = self._clock.now_ms()
         files = commit_files(self._store, [c.version for c in commits])
-        newest = self._extended(self._segment.followed_by(files), tuple(commits))
-        # An answer may be long on its way, and others have gone on meanwhile.
-        newest.known_at_ms = began_ms
-        return newest
+        return self._extended(self._segment.followed_by(files), tuple(commits))
 
     def _extended(self, segment: LogSegment, newer: tuple[CommitData, ...]) -> Snapshot:
         protocol, metadata = latest_protocol_and_metadata(newer, (self.protocol, self.metadata))
