@@ -24,7 +24,7 @@ from delta_core.replay.distinct_files import PathNumbers
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.map_texts import CodedTexts, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
-from delta_core.storage.uri import ascii_data_path, canonical_log_path, encode_data_path, quoted_text
+from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_text, with_letters
 
 BoolMask = npt.NDArray[np.bool_]
 
@@ -288,9 +288,9 @@ def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.A
         encoded = quoted_text(path)
         # Java's URIs escape ASCII alone.
         ascii_only = _ASCII.sub(lambda part: quoted_text(part[0]), path)
-        ours = (encode_data_path(path), ascii_data_path(path))
-        spellings.update((path, *ours, encoded, ascii_only, quote(path, safe="/=")))
-        spellings.add(encoded.replace("~", "%7E"))
+        ours = ascii_data_path(path)
+        spellings.update((path, ours, with_letters(ours), encoded, ascii_only, quote(path, safe="/=")))
+        spellings.add(encoded.replace("~", "%7E"))  # deltalake's
         if path.startswith("/"):
             spellings.update(
                 f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded, ascii_only)

@@ -116,7 +116,7 @@ def encode_data_path(path: str) -> str:
     delta-spark's VACUUM compares texts, and deletes a live file whose path is spelled otherwise. Names that
     this library chooses have no such letters, since deltalake spells them the other way.
     """
-    return _with_letters(ascii_data_path(path))
+    return with_letters(ascii_data_path(path))
 
 
 def ascii_data_path(path: str) -> str:
@@ -143,10 +143,11 @@ def absolute_log_path(path: str, *, root_uri: str) -> str:
     uri = f"{root_uri}/{encode_data_path(path)}"
     if uri.startswith("file:///"):
         uri = "file:" + uri.removeprefix("file://")
-    return _with_letters(uri)
+    return with_letters(uri)
 
 
-def _with_letters(quoted: str) -> str:
+def with_letters(quoted: str) -> str:
+    """A quoted path in which letters beyond ASCII stand as they are."""
     return _BEYOND_ASCII.sub(_letters, quoted)
 
 
