@@ -16,7 +16,7 @@ from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
 from delta_core.schema.partition_values import HIVE_NULL, MAX_NAME_BYTES
-from delta_core.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from delta_core.schema.types import BINARY, STRING, ArrayType, DataType, MapType, StructType
 from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.columns import quoted
 
@@ -86,7 +86,11 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
 
 def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
     """What Spark cannot make a directory of: the text that means null there, and names that are too long."""
-    texts = [field.name for field in schema if field.name in partition_columns and field.data_type == STRING]
+    texts = [
+        field.name
+        for field in schema
+        if field.name in partition_columns and field.data_type in (STRING, BINARY)
+    ]
     return [check for name in texts for check in (_not_the_null(name), _fits_a_name(name))]
 
 
@@ -137,13 +141,17 @@ def _not_the_null(column: str) -> Check:
     return Check(
         name=f"partition column {column}",
         text=f"{column} <> '{HIVE_NULL}'",
-        broken_if=f"coalesce({quoted(column)} = '{HIVE_NULL}', false)",
+        broken_if=f"coalesce({_as_text(column)} = '{HIVE_NULL}', false)",
     )
+
+
+def _as_text(column: str) -> str:
+    return f"CAST({quoted(column)} AS STRING)"
 
 
 def _fits_a_name(column: str) -> Check:
     # As UTF-8, where an escape takes the place of one character with three.
-    value = quoted(column)
+    value = _as_text(column)
     escaped = f"length({value}) - length(translate({value}, decode(unhex('{_ESCAPED_HEX}'), 'US-ASCII'), ''))"
     most = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
     return Check(

@@ -146,6 +146,18 @@ def test_a_text_that_spark_can_name_no_directory_by_is_refused(
     assert files_below(tmp_path / "new") == set()
 
 
+@pytest.mark.parametrize(
+    ("value", "why"), [(b"x" * 254, "at most 255 bytes"), (b"__HIVE_DEFAULT_PARTITION__", "<>")]
+)
+def test_binary_partitions_are_named_like_texts(
+    spark: SparkSession, tmp_path: Path, value: bytes, why: str
+) -> None:
+    frame = spark.createDataFrame(pa.table({"id": [1], "p": pa.array([value], pa.binary())}))
+    with pytest.raises(ConstraintViolationError, match=why):
+        spark_jobs.write(frame, str(tmp_path), mode="append", partition_by=["p"])
+    assert files_below(tmp_path) == set()
+
+
 @pytest.mark.parametrize("text", ["x" * 253, "ü" * 126, "/" * 84, "\t'\\" * 28])
 def test_a_text_that_just_fits_a_name_is_written(spark: SparkSession, tmp_path: Path, text: str) -> None:
     frame = spark.createDataFrame(pa.table({"id": [1], "p": [text]}))
