@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from delta_core import DeltaTable, GroupCommit, write_deltalake
 from delta_core.errors import (
     ConstraintViolationError,
     InvalidTablePropertyError,
+    MetadataChangedError,
     SchemaEvolutionError,
     SchemaMismatchError,
 )
@@ -29,6 +31,7 @@ from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
+from delta_core.transaction.commit_properties import CommitProperties
 from tests.support.delta_spark import by_delta_spark
 
 
@@ -241,6 +244,30 @@ def test_two_writers_never_give_one_number_twice(tmp_path) -> None:
     assert mark(path) == max(row["n"] for row in rows)
     named = {add["path"] for add in DeltaTable(path).get_add_actions(flatten=True).to_pylist()}
     assert {file.name for file in path.glob("*.parquet")} == named
+
+
+@pytest.mark.parametrize("attempts", [12, 11])
+def test_a_group_goes_on_while_others_take_its_numbers(tmp_path, monkeypatch, attempts: int) -> None:
+    """Another writer is first eleven times: the properties say how often is too often."""
+    path = tmp_path / "t"
+    numbered(path)
+    others = iter(range(11))
+    staged = GroupCommit._staged
+
+    def overtaken(self, *arguments):
+        for number in islice(others, 1):
+            write_deltalake(path, pa.table({"a": [number]}), mode="append")
+        return staged(self, *arguments)
+
+    monkeypatch.setattr(GroupCommit, "_staged", overtaken)
+    with GroupCommit(path, commit_properties=CommitProperties(max_attempts=attempts)) as group:
+        outcome = group.append(pa.table({"a": [100]}))
+    if attempts == 11:
+        with pytest.raises(MetadataChangedError):
+            outcome.result()
+    else:
+        assert outcome.result().version == 12
+    assert sorted(row["n"] for row in rows_of(path)) == list(range(1, attempts + 1))
 
 
 def test_a_stale_handle_writes_its_numbers_anew(tmp_path) -> None:

@@ -30,9 +30,10 @@ from delta_core.errors import (
 )
 from delta_core.log.canonical_json import canonical_json, json_checksum
 from delta_core.log.last_checkpoint import read_last_checkpoint
-from delta_core.log.log_path import LogFileKind
+from delta_core.log.log_path import SIDECAR_DIRECTORY, LogFileKind
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from delta_core.storage.log_store import ObjectInfo
 from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.log_builder import DAY_MS, NOW_MS, LogBuilder, add, metadata, protocol, remove
 
@@ -416,6 +417,27 @@ def test_where_a_checkpoint_cannot_be_read_all_sidecars_stay(aged: LogBuilder) -
         snapshot = _load(aged)
     assert cleanup_expired_logs(snapshot).checkpoint_version == 16
     assert _sidecars(aged) == before
+
+
+def test_a_checkpoint_that_the_next_listing_leaves_out_keeps_its_sidecars(aged: LogBuilder) -> None:
+    """A weak store's; a writer that slept before its checkpoint has old sidecars."""
+
+    class Forgetful(LocalLogStore):
+        forgets = False
+
+        def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
+            if path == SIDECAR_DIRECTORY:
+                self.forgets = True
+            elif self.forgets:
+                return []
+            return super().list_directory(path, start_after=start_after)
+
+    store = Forgetful(aged.root, clock=aged.clock)
+    kept = [path for path in _sidecars(aged) if path.name.startswith(f"{16:020d}")]
+    assert cleanup_expired_logs(Snapshot.load(store, clock=aged.clock)).checkpoint_version == 16
+    assert store.forgets
+    assert _sidecars(aged) == kept
+    assert _load(aged).files.num_files == 24
 
 
 def test_vectors_of_files_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
