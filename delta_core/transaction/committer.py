@@ -177,6 +177,11 @@ class Committer:
                 if failed is not None and not self._ambiguous:
                     return Rejected(error=failed, attempts=self._attempts)
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
+            if self.guard.has_version_0:
+                # What is sent and refused may still arrive, when a cleanup has made the place free.
+                outcome = self._owner(version, data)
+                if outcome is not None:
+                    return outcome
             self.observer.on_phase(CommitPhase.BEFORE_PUT, version)
             self._attempts += 1
             refused: DeltaError | None = None

@@ -49,6 +49,7 @@ class StaleWriterGuard:
         last_winner: or the path and the bytes of the last commit that others made since.
         staged: the files to be committed; None when there are none.
         creates: version 0 is to be written, of a table that was not there.
+        has_version_0: the last look found that it is there, so whoever creates the table has nothing to send.
         is_blind: nobody has looked whether the version is in the log already, so each write is verified.
     """
 
@@ -61,6 +62,7 @@ class StaleWriterGuard:
     staged: StagedFiles | None = None
     creates: bool = False
     is_blind: bool = False
+    has_version_0: bool = False
 
     @property
     def age_ms(self) -> int:
@@ -121,8 +123,9 @@ class StaleWriterGuard:
         listing = list_log(self.store, from_version=0)
         versions = [commit.version for commit in listing.commits]
         later = [*versions, *(item.version for item in listing.checkpoints)]
-        if not later or 0 in versions:
-            return None  # the write itself finds out who owns version 0
+        self.has_version_0 = 0 in versions
+        if not later or self.has_version_0:
+            return None  # who owns version 0 is for the committer to find out
         return StaleCommitError(
             "There is a table already.",
             cause=f"Its log has version {max(later)}, and version 0 was cleaned up.",

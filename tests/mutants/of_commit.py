@@ -113,6 +113,12 @@ MUTANTS = [
         killer=f"{TRANSACTION_TESTS}::TestDiscarding::test_only_definite_failures_delete",
     ),
     Mutant(
+        name="a creator writes to a table that it has seen",
+        target=f"{COMMITTER}._settle",
+        edits=(("if self.guard.has_version_0:", "if False:"),),
+        killer=f"{TRANSACTION_TESTS}::TestConflicts::test_a_creator_sends_nothing_where_the_table_is_there",
+    ),
+    Mutant(
         name="an old snapshot may write",
         target=f"{GUARD}:StaleWriterGuard.look",
         edits=(("if self.age_ms > max(self.log_retention_ms / 2, _YOUNG_MS):", "if False:"),),

@@ -227,3 +227,9 @@ def test_history_in_which_a_checkpoint_that_was_not_listed_lost_its_sidecar() ->
     """A cleanup slept for days before its checkpoint, and a weak store's listing left that out."""
     verdict = run_plan(dropping(draw_plan("z2:2423")), program=DropProgram)
     assert not verdict.violations, verdict.report()
+
+
+def test_history_in_which_a_creator_that_was_refused_wrote_version_0_later() -> None:
+    """It had seen the table; its write was long on its way, and arrived when version 0 was cleaned up."""
+    verdict = run_plan(dropping(draw_plan("9e52bd154410:1017")), program=DropProgram)
+    assert not verdict.violations, verdict.report()

@@ -292,6 +292,18 @@ class TestConflicts:
         assert isinstance(result.error, ProtocolChangedError)
         assert Snapshot.load(store).metadata.id == "table"
 
+    def test_a_creator_sends_nothing_where_the_table_is_there(
+        self, store: FaultyStore, clock: ManualClock
+    ) -> None:
+        """What was sent could arrive when a cleanup has made version 0 free, and name files that are gone."""
+        store.put_paths.clear()
+        creation = Transaction.create(store, clock=clock).add(PROTOCOL, METADATA, add("mine"))
+        result = creation.commit()
+        assert isinstance(result, Conflict)
+        assert isinstance(result.error, ProtocolChangedError)
+        assert may_discard_files(result)
+        assert store.put_paths == []
+
 
 class TestRefusals:
     def test_append_only_table_keeps_its_rows(self, store: FaultyStore, clock: ManualClock) -> None:
