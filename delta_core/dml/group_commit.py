@@ -26,6 +26,7 @@ from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
+from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.input_data import ArrowData, as_rows
 from delta_core.dml.post_commit import commit_and_checkpoint
@@ -214,7 +215,8 @@ class GroupCommit:
     def _commit(self, group: Sequence[_Append]) -> None:
         if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
-        for _ in range(self._properties.max_attempts):
+        attempts = Attempts(properties=self._properties, clock=self._clock)
+        for properties in attempts:
             # Anew for each attempt: another writer may have got further with an identity column.
             plan = plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
@@ -225,7 +227,7 @@ class GroupCommit:
             if not group:
                 return
             try:
-                transaction = self._staged(group, adds, pipeline.high_water_marks).prepare()
+                transaction = self._staged(group, adds, pipeline.high_water_marks, properties).prepare()
             except DeltaError as error:
                 self._owned(adds).discard(Rejected(error=error))
                 raise
@@ -264,10 +266,11 @@ class GroupCommit:
             if not isinstance(result, Conflict):
                 # The next group looks anew; a failure to look now would hide what became of this one.
                 self._known_at_ms = 0
-                break
+                raise_for_result(result)
             self._refresh()
+            if attempts.is_last:
+                raise attempts.given_up(result.error) from result.error
             # Another writer changed the table, or has one of the keys: those it concerns are told apart.
-        raise_for_result(result)
 
     def _follow(self, result: Committed) -> None:
         if result.snapshot is None:
@@ -358,7 +361,11 @@ class GroupCommit:
         return OwnedFiles(store=self._store).with_data(adds)
 
     def _staged(
-        self, group: Sequence[_Append], adds: Sequence[AddFile], marks: Mapping[str, int]
+        self,
+        group: Sequence[_Append],
+        adds: Sequence[AddFile],
+        marks: Mapping[str, int],
+        properties: CommitProperties,
     ) -> Transaction:
         transaction = Transaction.begin(
             self._snapshot,
@@ -369,7 +376,7 @@ class GroupCommit:
                 "partitionBy": list(self._snapshot.partition_columns),
                 "groupedAppends": len(group),
             },
-            properties=self._properties,
+            properties=properties,
             clock=self._clock,
             known_at_ms=self._known_at_ms,
         )

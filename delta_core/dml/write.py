@@ -13,6 +13,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.data.parquet_writer import FileOptions
 from delta_core.data.row_pipeline import WrittenRows, write_rows
+from delta_core.dml.attempts import Attempts
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
 from delta_core.dml.partition_overwrite import require_partitioned
@@ -225,7 +226,8 @@ class _Write:
 
         A stream is read once: its conflict is the caller's, as every other conflict is.
         """
-        for attempt in range(self.properties.max_attempts):
+        attempts = Attempts(properties=self.properties, clock=self.clock)
+        for properties in attempts:
             try:
                 change = self._planned(snapshot)
             except SchemaError:
@@ -236,23 +238,24 @@ class _Write:
                 if newer.version == snapshot.version:
                     raise
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                if (applied := self._applied(snapshot, attempt)) is not None:
+                if (applied := self._applied(snapshot, attempts.number)) is not None:
                     return applied
                 change = self._planned(snapshot)
             if self.replaces_partitions:
                 require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
-                return self._committed(snapshot, known_at_ms, change, written)
-            except MetadataChangedError:
-                last = attempt + 1 == self.properties.max_attempts
-                if snapshot is None or last or not isinstance(self.rows, pa.Table):
+                return self._committed(snapshot, known_at_ms, change, written, properties)
+            except MetadataChangedError as error:
+                if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
                 newer = snapshot.refresh()
                 if not differ_in_marks_alone(snapshot.schema, newer.schema):
                     raise
+                if attempts.is_last:
+                    raise attempts.given_up(error) from error
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                if (applied := self._applied(snapshot, attempt)) is not None:
+                if (applied := self._applied(snapshot, attempts.number)) is not None:
                     return applied
         raise AssertionError("the last attempt returns or raises")
 
@@ -283,7 +286,12 @@ class _Write:
         )
 
     def _committed(
-        self, snapshot: Snapshot | None, known_at_ms: int, change: TableChange, written: WrittenRows
+        self,
+        snapshot: Snapshot | None,
+        known_at_ms: int,
+        change: TableChange,
+        written: WrittenRows,
+        properties: CommitProperties,
     ) -> Committed:
         definition = self.definition
         return commit_new_files(
@@ -301,7 +309,7 @@ class _Write:
             name=definition.name,
             description=definition.description,
             must_create=self.mode in ("error", "ignore"),
-            properties=self.properties,
+            properties=properties,
             target_file_size_bytes=self.options.target_file_size_bytes,
             observer=self.observer,
             clock=self.clock,

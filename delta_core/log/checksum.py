@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from delta_core.replay.state import ReplayState
 
 MAX_CHECKSUM_BYTES = 64 << 20
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,7 @@ def parse_checksum(data: bytes, *, path: str) -> VersionChecksum:
         expiring=frozenset(txn["appId"] for txn in timed if txn.get("lastUpdated") is not None),
         domains=_listed(fields, "domainMetadata", "domainMetadata", ("domain", "configuration"), path),
         num_deletion_vectors=_optional_count(fields, "numDeletionVectorsOpt", path),
-        in_commit_timestamp_ms=_optional_count(fields, "inCommitTimestampOpt", path),
+        in_commit_timestamp_ms=_optional_time_ms(fields, "inCommitTimestampOpt", path),
     )
     _require_agreement(fields, found, path)
     return found
@@ -227,6 +229,14 @@ def _actions(fields: Mapping[str, Any], name: str, kind: str, path: str) -> list
 
 def _optional_count(fields: Mapping[str, Any], name: str, path: str) -> int | None:
     return None if fields.get(name) is None else _count(fields, name, path)
+
+
+def _optional_time_ms(fields: Mapping[str, Any], name: str, path: str) -> int | None:
+    value = _optional_count(fields, name, path)
+    # The next commit's time is later than this one, and has to be a time, too.
+    if value is not None and value > _LAST_MS:
+        raise _damaged(path, f"{name} is {value!r}, which is after the year 9999")
+    return value
 
 
 def _count(fields: Mapping[str, Any], name: str, path: str) -> int:

@@ -320,7 +320,9 @@ def _validate_struct(data_type: DataType, prefix: str, column_mapping: bool) -> 
                     raise SchemaError(
                         f"The column name {field.name!r} is not allowed",
                         cause=f"It holds {illegal}" if illegal else "It is empty",
-                        fix="Rename the column, using none of the characters ' ,;{}()\\n\\t='"
-                        + (", or set delta.columnMapping.mode to 'name' first" if illegal else ""),
+                        fix="Rename the column, using none of the characters ' ,;{}()\\n\\t=', or set "
+                        "delta.columnMapping.mode to 'name' first"
+                        if illegal
+                        else "Give the column a name",
                     )
                 _validate_struct(field.data_type, f"{path}.", column_mapping)

@@ -85,13 +85,16 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
 
 
 def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
-    """What Spark cannot make a directory of: the text that means null there, and names that are too long."""
+    """What Spark cannot make a directory of: the text that means null there, names that are too long, NUL.
+
+    Bytes that are no UTF-8 it would turn into replacement characters, different ones into the same.
+    """
     texts = [
         field.name
         for field in schema
         if field.name in partition_columns and field.data_type in (STRING, BINARY)
     ]
-    return [check for name in texts for check in (_not_the_null(name), _fits_a_name(name))]
+    return [check for name in texts for check in (_is_text(name), _not_the_null(name), _fits_a_name(name))]
 
 
 def not_null_checks(schema: StructType) -> list[Check]:
@@ -135,6 +138,16 @@ def row_json(names: Sequence[str]) -> Column:
     from pyspark.sql import functions as fn
 
     return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
+
+
+def _is_text(column: str) -> Check:
+    value = _as_text(column)
+    return Check(
+        name=f"partition column {column}",
+        text="Spark names directories in UTF-8, without NUL",
+        broken_if=f"coalesce(NOT is_valid_utf8({value}) OR instr({value}, decode(unhex('00'), 'US-ASCII')) > 0, "
+        "false)",
+    )
 
 
 def _not_the_null(column: str) -> Check:

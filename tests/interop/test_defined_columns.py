@@ -23,7 +23,7 @@ from delta_core import DeltaTable, GroupCommit, write_deltalake
 from delta_core.errors import (
     ConstraintViolationError,
     InvalidTablePropertyError,
-    MetadataChangedError,
+    MaxCommitAttemptsError,
     SchemaEvolutionError,
     SchemaMismatchError,
 )
@@ -263,7 +263,7 @@ def test_a_group_goes_on_while_others_take_its_numbers(tmp_path, monkeypatch, at
     with GroupCommit(path, commit_properties=CommitProperties(max_attempts=attempts)) as group:
         outcome = group.append(pa.table({"a": [100]}))
     if attempts == 11:
-        with pytest.raises(MetadataChangedError):
+        with pytest.raises(MaxCommitAttemptsError):
             outcome.result()
     else:
         assert outcome.result().version == 12

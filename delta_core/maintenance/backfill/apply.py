@@ -22,7 +22,8 @@ from delta_core.errors import (
     ConcurrentWriteError,
     ConfigurationError,
 )
-from delta_core.maintenance.backfill.files import is_unnumbered, uncounted_paths, unnumbered_files
+from delta_core.maintenance.backfill.files import is_unnumbered, unnumbered_files
+from delta_core.maintenance.row_counts import uncounted_paths
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,6 @@ from delta_core.errors import CloneError, DeltaError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT
-from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.places import require_apart
 from delta_core.maintenance.clone.result import CloneResult
@@ -29,13 +28,13 @@ from delta_core.maintenance.clone.translation import (
 )
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.domains import domain_changes
+from delta_core.maintenance.row_counts import with_needed_counts
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.side_by_side import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
-from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
@@ -103,8 +102,8 @@ def plan_clone(
 ) -> ClonePlan:
     """Compare the source with the clone as it is. Writes nothing; reads both logs.
 
-    Of data files the footers alone are read, and those only of a source that is compatible with Iceberg,
-    where its log does not say how many rows they have.
+    Of data files the footers alone are read, and those only of files that are new in the clone, whose rows
+    its log must count and the source's does not (`with_needed_counts`).
 
     Args:
         source: the version to clone.
@@ -117,6 +116,7 @@ def plan_clone(
         CloneError: there is another table, or the place is within the source or around it.
         UnsupportedTableFeatureError: the source needs something that cannot be cloned.
         PathEscapeError: the source names files outside of its root and of those that are allowed.
+        MissingDataFileError, InvalidTableError: a footer that is needed cannot be read.
     """
     known_at_ms = clock.now_ms()
     require_apart(source.store, target)
@@ -127,7 +127,7 @@ def plan_clone(
     if base is not None:
         _require_clone(base, source)
         known = list(add_actions(base.files.to_table(), data_change=True))
-    files = _source_files(source, access)
+    files = add_actions(source.files.to_table(), data_change=True)
     if shallow:
         found = named(files, source=source.store, access=access, known=known)
     else:
@@ -141,6 +141,14 @@ def plan_clone(
         has_deletion_vectors=source.files.has_deletion_vectors,
         has_v2_checkpoint=False,
         operation="clone the table",
+    )
+    adds = with_needed_counts(
+        source.store,
+        found.adds,
+        protocol=protocol,
+        metadata=metadata,
+        origins=found.origins,
+        access=access,
     )
     removed = None
     if base is not None:
@@ -156,7 +164,7 @@ def plan_clone(
         protocol=protocol,
         metadata=metadata,
         actions=tuple(_domains(source, base)),
-        adds=found.adds,
+        adds=tuple(adds),
         copies=found.copies,
         removed=removed,
         known_at_ms=known_at_ms,
@@ -266,14 +274,6 @@ def _staged(plan: ClonePlan, copied: int, properties: CommitProperties, clock: C
         }
     )
     return transaction
-
-
-def _source_files(source: Snapshot, access: DataAccess) -> Iterator[AddFile]:
-    files = source.files.to_table()
-    if not active_compatibility(source.protocol, source.metadata):
-        return add_actions(files, data_change=True)
-    # Its checkpoint may have left statistics out, and the clone's commit must say how many rows there are.
-    return counted_adds(source.store, files, data_change=True, access=access)
 
 
 def _superfluous() -> Rejected:

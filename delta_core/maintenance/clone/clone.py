@@ -70,7 +70,9 @@ def clone_table(
     system); elsewhere `CloneResult.history` says that a time means the time of cloning. Files of older
     versions that a vacuum of the source has deleted are no obstacle; they are counted.
 
-    Requests: both logs; for a deep clone two or three for each file to copy, many side by side; one commit.
+    Requests: both logs; for a deep clone two or three for each file to copy, many side by side; as many for
+    each new file whose rows the clone's log must count and the source's does not (row ids, deletion vectors,
+    Iceberg compatibility where checkpoints have no statistics); one commit.
     With `keep_history` the source's commits twice, two looks at each file, or listings of all of both tables,
     and in order one or two requests for each file of the log.
 
@@ -103,6 +105,7 @@ def clone_table(
         CloneOutdatedError: with `keep_history`, the source's log was cleaned up meanwhile.
         ConfigurationError: arguments that do not go together.
         MissingDataFileError: a file of the source is gone. What stays behind is as for `CloneError`.
+        InvalidTableError: a file whose rows must be counted is not Parquet.
         PathEscapeError: the source names files outside of its root and of those that are allowed.
         UnsupportedTableFeatureError: the source uses a feature that cannot be cloned.
         ConcurrentModificationError: somebody else wrote to the clone meanwhile. Nothing stays behind.

@@ -51,11 +51,13 @@ class Translated:
 
     Attributes:
         adds: the actions of the commit: of new files, and of known ones whose rows have got other ids.
+        origins: for each of them the source's file.
         kept: paths and vectors, as in `identity_of`, of files that the clone has already.
         copies: what to copy for the new ones; none for a shallow clone.
     """
 
     adds: tuple[AddFile, ...]
+    origins: tuple[AddFile, ...]
     kept: frozenset[tuple[str, str | None]] = frozenset()
     copies: tuple[Copy, ...] = ()
 
@@ -81,7 +83,7 @@ def named(
         PathEscapeError: a path leads out of the source and of the roots that are allowed.
     """
     have = {identity_of(add): add for add in known}
-    adds = []
+    found: list[tuple[AddFile, AddFile]] = []
     kept = set()
     for file in files:
         vector = file.deletion_vector
@@ -92,11 +94,11 @@ def named(
         add = replace(file, path=path, deletion_vector=vector, data_change=True)
         before = have.get(identity_of(add))
         if before is None:
-            adds.append(add)
+            found.append((add, file))
             continue
         kept.add(identity_of(add))
-        adds.extend(_renumbered(before, file))
-    return Translated(adds=tuple(adds), kept=frozenset(kept))
+        found.extend((again, file) for again in _renumbered(before, file))
+    return _translated(found, kept)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,30 +129,29 @@ class Copier:
             PathEscapeError: a path leads out of the source and of the roots that are allowed.
         """
         have = {origin: add for add in known if (origin := self._origin(add)) is not None}
-        adds: list[AddFile] = []
+        found: list[tuple[AddFile, AddFile]] = []
         copies: list[Copy] = []
         kept = set()
         for file in files:
             before = have.get(identity_of(file))
             if before is not None:
                 kept.add(identity_of(before))
-                adds.extend(_renumbered(before, file))
+                found.extend((again, file) for again in _renumbered(before, file))
                 continue
             place = self.access.locate(file.path, store=self.source)
             copy = Copy(source=place, path=self._new_name(file.path, place), size_bytes=file.size_bytes)
             copies.append(copy)
             vector = self._copied_vector(file.deletion_vector)
             tag = [self.table_id, *identity_of(file), None if vector is None else vector.unique_id]
-            adds.append(
-                replace(
-                    file,
-                    path=encode_data_path(copy.path),
-                    deletion_vector=vector,
-                    data_change=True,
-                    tags={**(file.tags or {}), COPY_OF: orjson.dumps(tag).decode()},
-                )
+            add = replace(
+                file,
+                path=encode_data_path(copy.path),
+                deletion_vector=vector,
+                data_change=True,
+                tags={**(file.tags or {}), COPY_OF: orjson.dumps(tag).decode()},
             )
-        return Translated(adds=tuple(adds), kept=frozenset(kept), copies=(*copies, *self._vectors.values()))
+            found.append((add, file))
+        return _translated(found, kept, (*copies, *self._vectors.values()))
 
     def _origin(self, add: AddFile) -> tuple[str, str | None] | None:
         """The source's file that a file of the clone still is; None once it has other deleted rows."""
@@ -181,6 +182,15 @@ class Copier:
         found = uuid.UUID(self._vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin"))
         # Without an offset the vector is the first in its file, which `u` says by its number.
         return replace(vector, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
+
+
+def _translated(
+    found: Iterable[tuple[AddFile, AddFile]],
+    kept: Iterable[tuple[str, str | None]],
+    copies: tuple[Copy, ...] = (),
+) -> Translated:
+    adds, origins = zip(*pairs, strict=True) if (pairs := list(found)) else ((), ())
+    return Translated(adds=adds, origins=origins, kept=frozenset(kept), copies=copies)
 
 
 def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:

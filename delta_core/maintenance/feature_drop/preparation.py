@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from delta_core.actions import RemoveFile
 from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT
-from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import (
     has_row_ids,
@@ -24,6 +23,7 @@ from delta_core.maintenance.feature_drop.unmapped_files import without_mapping
 from delta_core.maintenance.feature_drop.widened_files import without_widened_columns
 from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import plan_purge
+from delta_core.maintenance.row_counts import counted_adds
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.row_ids import SUSPENDED
 

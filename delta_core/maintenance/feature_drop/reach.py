@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from delta_core.maintenance.backfill.files import uncounted_paths
 from delta_core.maintenance.feature_drop.run import Run
 from delta_core.maintenance.feature_drop.state import has_row_ids, numbered_files, revived_files
+from delta_core.maintenance.row_counts import uncounted_paths
 from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.type_changes import recorded_type_changes
 from delta_core.snapshot.snapshot import Snapshot

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
-from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.backfill.files import counted_adds
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.restore.files import RestoredFile, file_keys, missing_files
 from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
 from delta_core.maintenance.restore.state import restored_domains, restored_metadata, restored_protocol
+from delta_core.maintenance.row_counts import uncounted_adds, with_needed_counts
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -92,7 +90,8 @@ def apply_restore(
         MissingDataFileError: data files of the target were deleted, by a vacuum for instance. Where that
             was while the restore committed, its version is in the log, as the error says.
         ConcurrentModificationError: the table changed since the plan, in a way that matters to it.
-        InvalidTableError: the table is append-only.
+        InvalidTableError: the table is append-only, or the footer of a file whose rows must be counted
+            (`with_needed_counts`) cannot be read.
         UnsupportedTableFeatureError: the table needs something that this writer does not do.
     """
     latest = snapshot.refresh()
@@ -149,14 +148,24 @@ def apply_restore(
     transaction.add(*restored_domains(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)
     transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
-    as_actions: Callable[..., Iterable[AddFile]] = add_actions
-    if active_compatibility(protocol, metadata):
-        access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
-        as_actions = partial(counted_adds, latest.store, access=access)
-    transaction.add(*as_actions(_chosen(target.files.to_table(), adds), data_change=True))
+    restored = list(add_actions(_chosen(target.files.to_table(), adds), data_change=True))
     if current.renumbered:
         numbered = _chosen(target.files.to_table(), current.renumbered)
-        transaction.add(*as_actions(numbered, data_change=False))
+        restored += add_actions(numbered, data_change=False)
+    if not set(active_compatibility(protocol, metadata)) <= set(
+        active_compatibility(latest.protocol, latest.metadata)
+    ):
+        touched = {file.path for file in (*current.removed, *current.renumbered, *adds)}
+        restored += uncounted_adds(latest.files.to_table(), without=touched)
+    transaction.add(
+        *with_needed_counts(
+            latest.store,
+            restored,
+            protocol=protocol,
+            metadata=metadata,
+            access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
+        )
+    )
     result = _figures(current, adds)
     bytes_missing = sum(file.size_bytes for file in current.added if file.path in left_out)
     transaction.set_metrics(

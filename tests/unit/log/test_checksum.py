@@ -92,6 +92,9 @@ def test_our_own_commit_leaves_the_checksum_of_the_version_before_behind(tmp_pat
     assert (table / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
 
 
+COUNTS = b'{"numProtocol":1,"numMetadata":1,"tableSizeBytes":1,"numFiles":1'
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -99,6 +102,7 @@ def test_our_own_commit_leaves_the_checksum_of_the_version_before_behind(tmp_pat
         (b"[]", "not a JSON object"),
         (b'{"numProtocol":1,"numMetadata":1,"tableSizeBytes":1}', "numFiles is None"),
         (b'{"numProtocol":1,"numMetadata":1,"tableSizeBytes":1,"numFiles":-1}', "numFiles is -1"),
+        (COUNTS + b',"inCommitTimestampOpt":9223372036854775807}', "after the year 9999"),
         (b'{"numProtocol":2,"numMetadata":1,"tableSizeBytes":1,"numFiles":1}', "numProtocol is 2"),
         (b'{"protocol":7,"numProtocol":1,"numMetadata":1}', "protocol is not a JSON object"),
         (b'{"metadata":{},"numProtocol":1,"numMetadata":1}', "metadata.id is missing"),
