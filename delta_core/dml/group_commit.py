@@ -263,7 +263,7 @@ class GroupCommit:
                     source=result.error,
                 )
                 return
-            if not isinstance(result, Conflict):
+            if not isinstance(result, Conflict) or result.rule == "attempts_exhausted":
                 # The next group looks anew; a failure to look now would hide what became of this one.
                 self._known_at_ms = 0
                 raise_for_result(result)

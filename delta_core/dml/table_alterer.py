@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from delta_core.dml.arguments import (
+    column_path,
+    column_paths,
+    require_position,
+    require_text,
+    texts,
+)
 from delta_core.dml.definition import clustering as of_clustering
 from delta_core.dml.definition import columns as of_columns
 from delta_core.dml.definition import constraints as of_constraints
@@ -65,8 +72,8 @@ class TableAlterer:
             of_columns.add_columns(
                 self._current(),
                 given_fields(columns),
-                parent=_path(parent),
-                position=position,
+                parent=column_path(parent),
+                position=None if position is None else require_position(position),
                 properties=commit_properties,
             )
         )
@@ -79,8 +86,9 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Call a column otherwise; needs column mapping. A nested column is given by its path."""
+        path, name = column_path(column), require_text(name, what="name of a column")
         return self._adopt(
-            of_columns.rename_column(self._current(), _path(column), name, properties=commit_properties)
+            of_columns.rename_column(self._current(), path, name, properties=commit_properties)
         )
 
     def drop_columns(
@@ -90,7 +98,7 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Drop columns, a name or path each; needs column mapping."""
-        paths = [_path(column) for column in ([columns] if isinstance(columns, str) else columns)]
+        paths = column_paths(columns)
         return self._adopt(of_columns.drop_columns(self._current(), paths, properties=commit_properties))
 
     def move_column(
@@ -101,9 +109,8 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Move a column within its struct: `First()`, or `After(column)`."""
-        return self._adopt(
-            of_columns.move_column(self._current(), _path(column), position, properties=commit_properties)
-        )
+        path, place = column_path(column), require_position(position)
+        return self._adopt(of_columns.move_column(self._current(), path, place, properties=commit_properties))
 
     def set_comment(
         self,
@@ -113,16 +120,16 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Comment a column; None takes its comment away."""
-        return self._adopt(
-            of_columns.set_comment(self._current(), _path(column), comment, properties=commit_properties)
-        )
+        path = column_path(column)
+        text = None if comment is None else require_text(comment, what="comment")
+        return self._adopt(of_columns.set_comment(self._current(), path, text, properties=commit_properties))
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let a column hold nulls; a nested one is given by its path."""
         return self._adopt(
-            of_columns.drop_not_null(self._current(), _path(column), properties=commit_properties)
+            of_columns.drop_not_null(self._current(), column_path(column), properties=commit_properties)
         )
 
     def set_not_null(
@@ -130,7 +137,7 @@ class TableAlterer:
     ) -> Committed:
         """Let a column hold no nulls; the rows that exist are checked first."""
         return self._adopt(
-            of_columns.set_not_null(self._current(), _path(column), properties=commit_properties)
+            of_columns.set_not_null(self._current(), column_path(column), properties=commit_properties)
         )
 
     def change_type(
@@ -143,7 +150,7 @@ class TableAlterer:
         """Widen a column's type, where `delta.enableTypeWidening` is true."""
         return self._adopt(
             of_columns.change_type(
-                self._current(), _path(column), given_type(data_type), properties=commit_properties
+                self._current(), column_path(column), given_type(data_type), properties=commit_properties
             )
         )
 
@@ -155,23 +162,23 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Give a column a default, as SQL text, for rows that come later without the column."""
-        return self._adopt(
-            of_columns.set_default(self._current(), _path(column), default, properties=commit_properties)
-        )
+        path, text = column_path(column), require_text(default, what="default")
+        return self._adopt(of_columns.set_default(self._current(), path, text, properties=commit_properties))
 
     def drop_default(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take a column's default away."""
         return self._adopt(
-            of_columns.drop_default(self._current(), _path(column), properties=commit_properties)
+            of_columns.drop_default(self._current(), column_path(column), properties=commit_properties)
         )
 
     def sync_identity(
         self, column: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let an identity column go on behind the values that rows brought along; reads the column."""
-        return self._adopt(of_identity.sync_identity(self._current(), column, properties=commit_properties))
+        name = require_text(column, what="identity column")
+        return self._adopt(of_identity.sync_identity(self._current(), name, properties=commit_properties))
 
     def set_properties(
         self,
@@ -199,7 +206,7 @@ class TableAlterer:
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take table properties back to their defaults; a text is one key."""
-        names = [keys] if isinstance(keys, str) else keys
+        names = texts(keys, what="key of a property")
         return self._adopt(
             of_properties.unset_properties(self._current(), names, properties=commit_properties)
         )
@@ -229,9 +236,15 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Add one CHECK constraint, `{name: expression}`; the rows that exist are checked first."""
-        if len(constraints) != 1:
-            raise ConfigurationError("Constraints are added one at a time.", fix="Pass a single entry.")
-        ((name, expression),) = constraints.items()
+        if not isinstance(constraints, Mapping) or len(constraints) != 1:
+            raise ConfigurationError(
+                "Constraints are added one at a time.",
+                cause=f"What was given is {constraints!r}.",
+                fix="Pass a single entry, such as {'positive': 'amount > 0'}.",
+            )
+        ((key, value),) = constraints.items()
+        name = require_text(key, what="name of a constraint")
+        expression = require_text(value, what="condition of a constraint")
         return self._adopt(
             of_constraints.add_constraint(self._current(), name, expression, properties=commit_properties)
         )
@@ -240,6 +253,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Drop a CHECK constraint."""
+        name = require_text(name, what="name of a constraint")
         return self._adopt(
             of_constraints.drop_constraint(self._current(), name, properties=commit_properties)
         )
@@ -248,6 +262,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let the table support a feature, such as `vacuumProtocolCheck`, without turning anything on."""
+        name = require_text(name, what="name of a feature")
         return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
 
     def cluster_by(
@@ -261,7 +276,7 @@ class TableAlterer:
         No file is rewritten. Writers that are under way are told of a conflict, since they took statistics by
         the former columns.
         """
-        named = [columns] if isinstance(columns, str) else columns
+        named = None if columns is None else column_paths(columns)
         return self._adopt(of_clustering.cluster_by(self._current(), named, properties=commit_properties))
 
     def set_domain_metadata(
@@ -272,6 +287,8 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Set a metadata domain of your own; names that begin with `delta.` are the protocol's."""
+        domain = require_text(domain, what="metadata domain")
+        configuration = require_text(configuration, what="configuration of a domain")
         return self._adopt(
             of_domains.set_domain_metadata(
                 self._current(), domain, configuration, properties=commit_properties
@@ -282,6 +299,7 @@ class TableAlterer:
         self, domain: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take a metadata domain of your own away."""
+        domain = require_text(domain, what="metadata domain")
         return self._adopt(
             of_domains.remove_domain_metadata(self._current(), domain, properties=commit_properties)
         )
@@ -308,7 +326,3 @@ def _require_properties(properties: object) -> None:
             cause=f"It is of type {type(properties).__name__}.",
             fix="Pass names and values, such as {'delta.appendOnly': 'true'}.",
         )
-
-
-def _path(column: str | Sequence[str]) -> tuple[str, ...]:
-    return (column,) if isinstance(column, str) else tuple(column)

@@ -51,7 +51,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def referenced_columns(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The paths of all columns named."""
-    return frozenset(node.path for node in walk(expression) if isinstance(node, Column))
+    found = set()
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Column):
+            found.add(node.path)
+        # A list may have thousands of values, none of which is a column.
+        pending.extend((node.operand,) if isinstance(node, In) else children(node))
+    return frozenset(found)
 
 
 def referenced_names(expression: Expression) -> frozenset[str]:

@@ -28,6 +28,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.conditional import GREATEST, LEAST, evaluate_case, evaluate_extreme
 from delta_core.expressions.functions import FUNCTIONS, as_string
+from delta_core.expressions.listed_values import listed_values
 from delta_core.expressions.literals import literal_scalar
 from delta_core.schema.arrow import type_to_arrow
 
@@ -162,19 +163,19 @@ def _fold(combine: Operand, terms: tuple[Expression, ...], data: pa.Table | pa.R
 
 
 def _is_in(value: Operand, literals: tuple[Literal, ...]) -> Operand:
-    scalars = [literal_scalar(literal) for literal in literals]
-    known = [scalar for scalar in scalars if scalar.is_valid]
+    listed = listed_values(literals)
+    known = listed.scalars
     if not known or pa.types.is_null(value.type):
         return compare(ComparisonOperator.EQ, value, pa.scalar(None))
-    if all(scalar.type == value.type for scalar in known) and not pa.types.is_floating(value.type):
-        found = pc.is_in(value, value_set=pa.array([s.as_py() for s in known], value.type))
+    if listed.array is not None and listed.array.type == value.type:
+        found = pc.is_in(value, value_set=listed.array)
     else:
         found = compare(ComparisonOperator.EQ, value, known[0])
         for scalar in known[1:]:
             found = pc.or_kleene(found, compare(ComparisonOperator.EQ, value, scalar))
         found = pc.fill_null(found, False)
     null = pa.scalar(None, pa.bool_())
-    if len(known) < len(scalars):
+    if listed.has_null:
         # Not found among the known values may still be the unknown one.
         found = pc.if_else(found, pa.scalar(True), null)
     return pc.if_else(pc.is_null(value), null, found)

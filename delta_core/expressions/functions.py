@@ -88,6 +88,23 @@ def _text(run: Callable[[Operand], Operand]) -> Function:
     )
 
 
+def _in_case(of_ascii: Callable[[Operand], Operand], change: Callable[[str], str]) -> Callable[..., Operand]:
+    """Texts in upper or lower case as Spark has them, by the full mapping of Unicode.
+
+    Arrow maps each character to one: it has no `SS` for `ß`, and no other sigma at the end of a word.
+    """
+
+    def run(text: Operand) -> Operand:
+        if isinstance(text, pa.Scalar):
+            return pa.scalar(change(text.as_py()) if text.is_valid else None, text.type)
+        if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
+            return of_ascii(text)
+        changed = [None if value is None else change(value) for value in text.to_pylist()]
+        return pa.chunked_array([pa.array(changed, text.type)])
+
+    return run
+
+
 def _part(run: Callable[[Operand], Operand], accepts: tuple[str, Callable[[DataType], bool]]) -> Function:
     def evaluate(arguments: Sequence[Operand]) -> Operand:
         (value,) = arguments
@@ -259,8 +276,8 @@ def _trim(value: Operand) -> Operand:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "lower": _text(pc.utf8_lower),
-    "upper": _text(pc.utf8_upper),
+    "lower": _text(_in_case(pc.utf8_lower, str.lower)),
+    "upper": _text(_in_case(pc.utf8_upper, str.upper)),
     "trim": _text(_trim),
     "ltrim": _text(lambda text: pc.utf8_ltrim(text, " ")),
     "rtrim": _text(lambda text: pc.utf8_rtrim(text, " ")),

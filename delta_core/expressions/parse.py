@@ -217,16 +217,21 @@ def _number(text: str) -> int | float | Decimal:
         if "e" in text.lower():
             return float(text)
         # Integers beyond 64 bits are decimals, as in Spark.
-        return Decimal(text) if "." in text or abs(int(text)) >= 2**63 else int(text)
+        return int(text) if "." not in text and -(2**63) <= int(text) < 2**63 else Decimal(text)
     except (ValueError, InvalidOperation):
         fail(f"{text} is not a number", "Digits, one point and an exponent are known", "Correct it")
 
 
 def _neg(node: exp.Expression) -> Expression:
+    # With its sign, since the lowest integer has no positive one.
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return Literal(_number(f"-{node.this.this}"))
     operand = _convert(node.this)
     value = operand.value if isinstance(operand, Literal) else None
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return Literal(-value)
+    if isinstance(value, Decimal):
+        return Literal(value.copy_negate())  # `-value` rounds to 28 digits
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Literal(_number(str(-value)) if isinstance(value, int) else -value)
     return Arithmetic(ArithmeticOperator.SUBTRACT, Literal(0), operand)
 
 

@@ -45,7 +45,7 @@ from delta_core.expressions.bounds import (
 )
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.evaluate import evaluate
-from delta_core.expressions.literals import literal_scalar
+from delta_core.expressions.listed_values import listed_values
 
 MAX_LISTED_VALUES = 256
 """Longer IN lists are tested as one range."""
@@ -180,13 +180,13 @@ def _compare_bounds(operator: ComparisonOperator, left: Bounds, right: Bounds, s
 
 
 def _in(expression: In, wanted: bool, stats: StatsColumns) -> Mask:
+    if len(expression.values) > MAX_LISTED_VALUES:
+        return _in_many(expression, wanted, stats)
     values = [value for value in expression.values if value.value is not None]
     if not wanted and len(values) < len(expression.values):
         # With a null in the list the result is true or null, never false.
         return np.zeros(stats.num_files, dtype=np.bool_)
     operand = bounds_of(expression.operand, stats)
-    if len(values) > MAX_LISTED_VALUES:
-        return _in_range(operand, values, stats) if wanted else ~operand.all_null
     result = np.full(stats.num_files, not wanted)
     for value in values:
         constant = bounds_of(value, stats)
@@ -197,12 +197,14 @@ def _in(expression: In, wanted: bool, stats: StatsColumns) -> Mask:
     return result & ~operand.all_null
 
 
-def _in_range(operand: Bounds, values: list[Literal], stats: StatsColumns) -> Mask:
-    scalars = [literal_scalar(value) for value in values]
-    if any(scalar.type != scalars[0].type for scalar in scalars) or pa.types.is_floating(scalars[0].type):
+def _in_many(expression: In, wanted: bool, stats: StatsColumns) -> Mask:
+    listed = listed_values(expression.values)
+    if not wanted and listed.has_null:
+        return np.zeros(stats.num_files, dtype=np.bool_)
+    operand = bounds_of(expression.operand, stats)
+    if listed.array is None or not wanted:
         return ~operand.all_null
-    listed = pc.min_max(pa.array([scalar.as_py() for scalar in scalars], scalars[0].type))
-    span = Bounds(low=listed["min"], high=listed["max"], all_null=np.zeros(stats.num_files, dtype=np.bool_))
+    span = Bounds(low=listed.low, high=listed.high, all_null=np.zeros(stats.num_files, dtype=np.bool_))
     return _compare_bounds(ComparisonOperator.EQ, operand, span, stats)
 
 

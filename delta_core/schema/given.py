@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaError
 from delta_core.schema.arrow import from_arrow, type_from_arrow
+from delta_core.schema.column_paths import shown, walk_fields
+from delta_core.schema.field_metadata import COMMENT_KEY
 from delta_core.schema.types import DataType, StructField, StructType
 
 GivenField: TypeAlias = StructField | pa.Field
@@ -25,7 +27,7 @@ def given_schema(schema: GivenSchema) -> StructType:
     if isinstance(schema, pa.Schema):
         return from_arrow(schema)
     if isinstance(schema, StructType):
-        return schema
+        return _checked(schema)
     if isinstance(schema, list | tuple):
         return StructType(tuple(given_fields(schema)))
     raise _refused("schema", schema, "Pass a pyarrow schema, a StructType, or a list of columns.")
@@ -59,8 +61,21 @@ def _given_field(field: object) -> StructField:
     if isinstance(field, pa.Field):
         return from_arrow(pa.schema([field])).fields[0]
     if isinstance(field, StructField):
-        return field
+        return _checked(StructType((field,))).fields[0]
     raise _refused("column", field, "Pass a pyarrow field, or a StructField.")
+
+
+def _checked(schema: StructType) -> StructType:
+    """A caller's own schema; what other readers cannot open is refused, which types alone do not do."""
+    for path, field in walk_fields(schema):
+        if not isinstance(field.name, str):
+            raise _refused("name of a column", field.name, "Give the column a text.")
+        comment = field.metadata.get(COMMENT_KEY)
+        if not isinstance(field.nullable, bool):
+            raise _refused("word on nulls", field.nullable, f"Make {shown(path)} nullable=True or False.")
+        if comment is not None and not isinstance(comment, str):
+            raise _refused("comment", comment, f"Give {shown(path)} a text.")
+    return schema
 
 
 def _refused(what: str, given: object, fix: str) -> SchemaError:

@@ -59,9 +59,18 @@ def schema_to_json(schema: StructType) -> str:
     """The schema as one line of JSON, with the keys in the order that other writers use.
 
     Raises:
-        SchemaError: types are nested deeper than `MAX_WRITTEN_DEPTH`.
+        SchemaError: types are nested deeper than `MAX_WRITTEN_DEPTH`, or a name or the metadata of a field is
+            nothing that JSON holds.
     """
-    return orjson.dumps(_type_to_json(schema, 0)).decode()
+    document = _type_to_json(schema, 0)
+    try:
+        return orjson.dumps(document).decode()
+    except orjson.JSONEncodeError as error:
+        raise SchemaError(
+            "The schema cannot be written as JSON",
+            cause=str(error),
+            fix="Give fields names of valid Unicode, and metadata of texts and numbers",
+        ) from error
 
 
 def too_deep() -> SchemaError:

@@ -53,6 +53,8 @@ def require_read_support(
     listed = reader_features(protocol)
     refused = [name for name in sorted(listed) if not _may_read(name, facts, through_scan)]
     if refused:
+        if all(_may_read(name, facts, True) for name in refused):
+            raise _not_plain(refused, operation)
         raise _unsupported(refused, operation)
     if FEATURES["columnMapping"].active(facts) and "columnMapping" not in listed:
         raise CorruptLogError(
@@ -157,6 +159,16 @@ def _unsupported(
         fix += f" What deltaward does to such a table: {able}."
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: unsupported table feature {', '.join(listed)}.", cause=cause + ".", fix=fix
+    )
+
+
+def _not_plain(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
+    return UnsupportedTableFeatureError(
+        f"Cannot {operation}: unsupported table feature {', '.join(names)}.",
+        cause="The data files are read as plain Parquet here, as Spark jobs do, and such a table's do not "
+        "say all by themselves.",
+        fix="Use delta_core for it (DeltaTable and write_deltalake), or take the feature away with "
+        "alter.drop_feature.",
     )
 
 

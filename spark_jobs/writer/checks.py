@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # What Spark escapes in names of directories.
 _ESCAPED = "".join(map(chr, range(1, 0x20))) + "\"#%'*/:=?\\{[]^\x7f"
 _ESCAPED_HEX = _ESCAPED.encode().hex()
+_NUL = "decode(unhex('00'), 'US-ASCII')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +146,7 @@ def _is_text(column: str) -> Check:
     return Check(
         name=f"partition column {column}",
         text="Spark names directories in UTF-8, without NUL",
-        broken_if=f"coalesce(NOT is_valid_utf8({value}) OR instr({value}, decode(unhex('00'), 'US-ASCII')) > 0, "
-        "false)",
+        broken_if=f"coalesce(NOT is_valid_utf8({value}) OR instr({value}, {_NUL}) > 0, false)",
     )
 
 

@@ -11,7 +11,7 @@ from delta_core.dml.definition.statistics_check import require_file_statistics
 from delta_core.errors import InvalidTableError
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.clustering_domain import ClusteringColumns, require_statistics
+from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns, require_statistics
 from delta_core.table_features.enablement import ProtocolRequest
 from delta_core.transaction.commit_result import Committed
 
@@ -28,7 +28,8 @@ def cluster_by(
 
     Args:
         snapshot: the table.
-        columns: a name or path each; None or nothing for no clustering.
+        columns: a name or path each; None or nothing for no clustering, which of a table that is not
+            clustered changes nothing.
         options: those of the commit.
 
     Raises:
@@ -39,6 +40,9 @@ def cluster_by(
     if applied is not None:
         return applied
     before = _known(snapshot)
+    if not columns and DOMAIN not in snapshot.domain_metadata:
+        # Without a domain a table is not clustered; with one it would be, by nothing.
+        return Committed(version=snapshot.version, attempts=0, snapshot=snapshot)
     chosen = ClusteringColumns.choose(
         snapshot.schema, columns or (), partition_columns=snapshot.partition_columns if columns else ()
     )

@@ -30,6 +30,8 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
         ConfigurationError: no column, too many, one twice, one that does not exist or whose type has no
             order, a partition column, or one without statistics, by which no file could be skipped.
     """
+    if not isinstance(names, Sequence):
+        raise _no_list(names)
     if not names:
         raise ConfigurationError(
             "Z-order needs at least one column",
@@ -43,11 +45,7 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
             fix="name the two to four columns that most queries filter by",
         )
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(
-            f"Z-order by {names!r} is not possible",
-            cause="columns are named in a list of texts",
-            fix='pass a list such as ["origin", "dest"]',
-        )
+        raise _no_list(names)
     fields = tuple(_field(snapshot, name) for name in names)
     found = [field.name for field in fields]
     twice = sorted({name for name in found if found.count(name) > 1})
@@ -156,3 +154,11 @@ def _field(snapshot: Snapshot, name: str) -> StructField:
             fix="name columns of numbers, texts, dates, timestamps or booleans",
         )
     return field
+
+
+def _no_list(names: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"Z-order by {names!r} is not possible",
+        cause="columns are named in a list of texts",
+        fix='pass a list such as ["origin", "dest"]',
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_core.data.steps.physical import PhysicalStep
@@ -23,6 +24,8 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.type_changes import ENABLED_KEY, recorded_type_changes, without_type_changes
 from delta_core.schema.types import TIMESTAMP_NTZ, StructField
 from delta_core.snapshot.snapshot import Snapshot
+
+_DATE = r"^[+-]?\d+-\d+-\d+$"
 
 
 def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
@@ -48,6 +51,7 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
         if narrow:
             wide.update(rewrite_files(run, now, narrow))
             return True
+        _refuse_respelled_partitions(run, now)  # a restore may have brought some back
         run.commit(
             now,
             with_schema(now, without_type_changes(now.schema)),
@@ -99,15 +103,20 @@ def _fits(schema: pa.Schema, mapping: ColumnMapping, columns: list[tuple[StructF
 
 def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
     """A date in the log is no time to who does not know that the column once held dates."""
+    mapping = ColumnMapping.of(snapshot.metadata.configuration)
     names = {
         change.path[0]
         for change in recorded_type_changes(snapshot.schema)
         if change.after == TIMESTAMP_NTZ and change.path[0] in snapshot.partition_columns
     }
-    if names:
-        raise FeatureRemovalError(
-            f"The table feature {run.feature} cannot be dropped now.",
-            cause=f"The partition column {sorted(names)[0]} was widened from dates to times, and the log "
-            "still spells dates.",
-            fix="Overwrite the partitions of before, so that their values are times.",
-        )
+    for field in snapshot.schema:
+        if field.name not in names:
+            continue
+        texts = snapshot.files.partition_column(mapping.physical_name(field))
+        if pc.any(pc.match_substring_regex(texts, _DATE)).as_py():
+            raise FeatureRemovalError(
+                f"The table feature {run.feature} cannot be dropped now.",
+                cause=f"The partition column {field.name} was widened from dates to times, and the log "
+                "still spells dates.",
+                fix="Overwrite the partitions of before, so that their values are times.",
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Final
@@ -11,6 +10,7 @@ from delta_core.errors import ConfigurationError, RetentionTooShortError
 from delta_core.table_features.table_properties import TableProperties
 
 HOUR_MS: Final = 3_600_000
+_MOST_HOURS = 87_660_000
 FLOOR_MS: Final = 168 * HOUR_MS
 """Whatever the table says, a week is kept: a writer that is still at work may have older files."""
 
@@ -58,14 +58,15 @@ def choose_retention(
 
     Raises:
         RetentionTooShortError: less than what is required, and not both flags say so.
-        ConfigurationError: negative, infinite or not a number.
+        ConfigurationError: negative, not a number, or more than ten thousand years.
     """
     required = max(properties.deleted_file_retention_ms, FLOOR_MS)
     if retention_hours is None:
         wanted = required
-    elif not _is_number(retention_hours) or not 0 <= retention_hours < math.inf:
+    elif not _is_number(retention_hours) or not 0 <= retention_hours <= _MOST_HOURS:
         raise ConfigurationError(
-            f"a retention of {retention_hours!r} hours is not possible", fix="give zero or more hours"
+            f"a retention of {retention_hours!r} hours is not possible",
+            fix=f"give a number of hours from 0 to {_MOST_HOURS}",
         )
     else:
         wanted = round(retention_hours * HOUR_MS)

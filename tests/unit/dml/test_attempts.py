@@ -14,6 +14,7 @@ from delta_core.dml import group_commit, write
 from delta_core.dml.attempts import Attempts
 from delta_core.errors import CommitError, MaxCommitAttemptsError
 from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction.committer import Committer
 
 HALF_A_SECOND = CommitProperties(deadline_seconds=0.5)
 
@@ -91,3 +92,24 @@ def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
 def test_no_time_is_enough_for_one_try() -> None:
     tries = Attempts(properties=CommitProperties(deadline_seconds=0), clock=ManualClock())
     assert [properties.deadline_seconds for properties in tries] == [0]
+
+
+def test_a_group_counts_what_its_commits_have_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other writers are always first, and the log has a version of theirs in the way of each try."""
+    write_deltalake(tmp_path, pa.table({"x": [1]}))
+    put = Committer._put
+    tries = []
+
+    def late(self: Committer, version: int, data: bytes) -> None:
+        tries.append(version)
+        with monkeypatch.context() as undone:
+            undone.setattr(Committer, "_put", put)
+            write_deltalake(tmp_path, pa.table({"x": [9]}), mode="append")
+        put(self, version, data)
+
+    monkeypatch.setattr(Committer, "_put", late)
+    with GroupCommit(tmp_path, commit_properties=CommitProperties(max_attempts=4)) as group:
+        outcome = group.append(pa.table({"x": [2]}))
+        with pytest.raises(MaxCommitAttemptsError, match="Other writers won every attempt"):
+            outcome.result()
+    assert len(tries) == 4

@@ -7,8 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.parse import parse_value
+from delta_core.expressions.render import to_spark_sql
 from delta_core.schema.arrow import from_arrow
 
 LONGEST = "9999999999999999999999999999.9999999998"
@@ -22,6 +24,37 @@ def value_of(text: str, value: Decimal, kind: pa.DataType) -> object:
 def test_constants_of_38_digits():
     assert value_of(f"c = {LONGEST}", Decimal(LONGEST), pa.decimal128(38, 10)) is True
     assert value_of(f"c in ({LONGEST}, 1)", Decimal(LONGEST), pa.decimal128(38, 10)) is True
+
+
+@pytest.mark.parametrize(
+    "text", [LONGEST, "9" * 38, "0." + "1" * 38, "1234567890123456789012345678.1234567891"]
+)
+def test_negative_constants_of_38_digits(text):
+    """They were rounded to 28 digits, and a DELETE took other rows."""
+    value = Decimal(text).copy_negate()
+    scale = len(text.partition(".")[2])
+    kind = pa.decimal128(38, scale)
+    assert value_of(f"c = -{text}", value, kind) is True
+    assert value_of(f"c = -(-(-{text}))", value, kind) is True
+    assert value_of(f"c in (-{text}, 1)", value, kind) is True
+    assert value_of(f"c < -{text}", value, kind) is False
+    stored = to_spark_sql(parse_value(f"c >= -{text}", from_arrow(pa.schema({"c": kind}))))
+    assert text.lstrip("0") in stored
+
+
+def test_delete_by_a_negative_constant_of_38_digits(tmp_path):
+    values = [Decimal(f"-{LONGEST}"), Decimal("-9999999999999999999999999999.9999999999")]
+    write_deltalake(tmp_path, pa.table({"k": [1, 2], "d": pa.array(values, pa.decimal128(38, 10))}))
+    DeltaTable(tmp_path).delete(f"d = -{LONGEST}")
+    assert DeltaTable(tmp_path).to_pyarrow_table()["k"].to_pylist() == [2]
+
+
+def test_the_lowest_integer_is_no_decimal():
+    schema = from_arrow(pa.schema({"b": pa.int64()}))
+    for text in ("-9223372036854775808", "-(-(-9223372036854775808))"):
+        assert parse_value(text, schema).value == -(2**63)
+    assert isinstance(parse_value("-9223372036854775809", schema).value, Decimal)
+    assert isinstance(parse_value("-(-9223372036854775808)", schema).value, Decimal)
 
 
 @pytest.mark.parametrize("text", ["0.0319", "788.0600", "3.5900", "-99999999999999.9999"])

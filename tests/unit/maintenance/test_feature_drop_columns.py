@@ -110,6 +110,22 @@ class TestWidenedColumns:
         assert "still spells dates" in caught.value.cause
         assert DeltaTable(tmp_path).version() == version
 
+    @pytest.mark.parametrize("mode", ["none", "name"])
+    def test_partitions_that_were_written_anew_are_times(self, tmp_path: Path, mode: str) -> None:
+        rows = pa.table({"d": [dt.date(2020, 1, 1)], "id": [1]})
+        wanted = {"delta.enableTypeWidening": "true", "delta.columnMapping.mode": mode}
+        write_deltalake(tmp_path, rows, partition_by="d", configuration=wanted)
+        table = DeltaTable(tmp_path)
+        table.alter.change_type("d", TIMESTAMP_NTZ)
+        times = pa.table({"d": pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us")), "id": [2]})
+        write_deltalake(table, times, mode="append")
+        with pytest.raises(FeatureRemovalError, match="cannot be dropped now"):
+            table.alter.drop_feature("typeWidening")
+        write_deltalake(table, times, mode="overwrite")
+        table.alter.drop_feature("typeWidening")
+        assert "typeWidening" not in supported_features(table.protocol())
+        assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == times.to_pylist()
+
 
 class TestMappedColumns:
     FEATURES: ClassVar = {

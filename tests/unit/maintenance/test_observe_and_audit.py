@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import pyarrow as pa
 import pytest
 
+from delta_core import write_deltalake
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.audit import audit
@@ -34,6 +36,16 @@ def test_facts_of_a_table_of_small_files(make_table: MakeTable, helpers: Any) ->
     assert health.total_bytes == sum(f.stat().st_size for f in path.glob("part=*/*.parquet"))
     assert health.last_optimize_ms is None
     assert json.loads(json.dumps(health.to_json()))["version"] == 5
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_partitions_of_mapped_columns_are_told_apart(tmp_path: Path, helpers: Any, mode: str) -> None:
+    """Each had been taken for one, so a compaction was due for ever that had nothing to do."""
+    rows = pa.table({"p": ["a", "b", "c"], "v": [1, 2, 3]})
+    configuration = {"delta.columnMapping.mode": mode}
+    write_deltalake(tmp_path, rows, partition_by=["p"], configuration=configuration)
+    health = observe(helpers.snapshot_of(tmp_path))
+    assert (health.num_files, health.num_partitions, health.compactable_files) == (3, 3, 0)
 
 
 def test_facts_after_a_compaction(make_table: MakeTable, helpers: Any) -> None:

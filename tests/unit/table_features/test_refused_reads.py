@@ -71,6 +71,15 @@ def test_a_change_of_type_that_is_no_widening_is_not_read(tmp_path: Path) -> Non
     assert "long" in caught.value.cause
 
 
+def test_what_spark_jobs_cannot_read_is_left_to_this_library(tmp_path: Path) -> None:
+    """It was said that nothing here supports the feature, of a table that had just been written here."""
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.columnMapping.mode": "name"})
+    with pytest.raises(UnsupportedTableFeatureError, match="table feature columnMapping") as caught:
+        DeltaTable(tmp_path).snapshot.require_readable()
+    assert "plain Parquet" in caught.value.cause
+    assert "DeltaTable" in caught.value.fix
+
+
 def test_row_ids_of_a_table_that_has_not_turned_them_on_are_not_made_up(tmp_path: Path) -> None:
     """The protocol lists the feature, so files may have ids; without the property some may have none."""
     log = LogBuilder(tmp_path)

@@ -1,0 +1,72 @@
+"""The values of an IN list in Arrow, made once for the many files and batches that are compared with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.expressions.ast import Literal
+from delta_core.expressions.literals import literal_scalar
+
+_KEPT_LISTS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedValues:
+    """What a list holds.
+
+    Attributes:
+        scalars: its values that are not null.
+        has_null: whether there is a null, too.
+        array: the values where all are of one type, which is not a floating-point one; else None.
+        low, high: then also the least and the greatest.
+    """
+
+    scalars: tuple[pa.Scalar, ...]
+    has_null: bool
+    array: pa.Array | None
+    low: pa.Scalar | None
+    high: pa.Scalar | None
+
+
+def listed_values(literals: tuple[Literal, ...]) -> ListedValues:
+    """The values of a list; of the same tuple the same as before, for the last few.
+
+    Raises:
+        ExpressionError: a literal is no value of its type.
+    """
+    return _of(_Same(literals))
+
+
+class _Same:
+    """A tuple as a key that is equal to itself alone: to hash thousands of literals takes long."""
+
+    __slots__ = ("literals",)
+
+    def __init__(self, literals: tuple[Literal, ...]) -> None:
+        self.literals = literals
+
+    def __hash__(self) -> int:
+        return id(self.literals)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.literals is self.literals
+
+
+@lru_cache(_KEPT_LISTS)
+def _of(key: _Same) -> ListedValues:
+    scalars = [literal_scalar(literal) for literal in key.literals]
+    known = [scalar for scalar in scalars if scalar.is_valid]
+    types = {scalar.type for scalar in known}
+    array = low = high = None
+    # NaN and -0.0 are not compared as Arrow's sets do.
+    if len(types) == 1 and not pa.types.is_floating(known[0].type):
+        array = pa.array([scalar.as_py() for scalar in known], known[0].type)
+        span = pc.min_max(array)
+        low, high = span["min"], span["max"]
+    return ListedValues(
+        scalars=tuple(known), has_null=len(known) < len(scalars), array=array, low=low, high=high
+    )

@@ -1,0 +1,131 @@
+"""Arguments of another kind are refused by name, and leave the table as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, First, IdentityGenerator, define_column, write_deltalake
+from delta_core.errors import ConfigurationError, DeltaError, SchemaError
+from delta_core.schema.types import LONG, StructField, StructType
+
+NO_TEXT: Any = 5
+LONE = "\ud800"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaTable:
+    rows = pa.table({"a": [1], "p": ["x"]})
+    write_deltalake(tmp_path / "t", rows, configuration={"delta.columnMapping.mode": "name"})
+    return DeltaTable(tmp_path / "t")
+
+
+CALLS: dict[str, Callable[[DeltaTable], object]] = {
+    "comment": lambda t: t.alter.set_comment("a", NO_TEXT),
+    "comments": lambda t: t.alter.set_comment("a", ["x"]),  # type: ignore[arg-type]
+    "comment that is no Unicode": lambda t: t.alter.set_comment("a", LONE),
+    "rename nothing": lambda t: t.alter.rename_column(None, "b"),  # type: ignore[arg-type]
+    "rename a number": lambda t: t.alter.rename_column(NO_TEXT, "b"),
+    "rename to a number": lambda t: t.alter.rename_column("a", NO_TEXT),
+    "rename to no Unicode": lambda t: t.alter.rename_column("a", LONE),
+    "drop a number": lambda t: t.alter.drop_columns(NO_TEXT),
+    "drop numbers": lambda t: t.alter.drop_columns([NO_TEXT]),
+    "not null by bytes": lambda t: t.alter.set_not_null(b"a"),  # type: ignore[arg-type]
+    "type of a number": lambda t: t.alter.change_type(NO_TEXT, pa.int64()),
+    "move to a text": lambda t: t.alter.move_column("a", "first"),  # type: ignore[arg-type]
+    "move to a class": lambda t: t.alter.move_column("a", First),  # type: ignore[arg-type]
+    "add at a text": lambda t: t.alter.add_columns(
+        pa.field("b", pa.int64()),
+        position="first",  # type: ignore[arg-type]
+    ),
+    "default that is a number": lambda t: t.alter.set_default("a", NO_TEXT),
+    "no default": lambda t: t.alter.set_default("a", None),  # type: ignore[arg-type]
+    "identity of a path": lambda t: t.alter.sync_identity(("a",)),  # type: ignore[arg-type]
+    "unset nothing": lambda t: t.alter.unset_properties(None),  # type: ignore[arg-type]
+    "unset a number": lambda t: t.alter.unset_properties(NO_TEXT),
+    "no constraint": lambda t: t.alter.add_constraint(None),  # type: ignore[arg-type]
+    "constraint named by a number": lambda t: t.alter.add_constraint({5: "a > 0"}),  # type: ignore[dict-item]
+    "constraint that is a number": lambda t: t.alter.add_constraint({"c": NO_TEXT}),
+    "drop no constraint": lambda t: t.alter.drop_constraint(None),  # type: ignore[arg-type]
+    "add a number": lambda t: t.alter.add_feature(NO_TEXT),
+    "drop no feature": lambda t: t.alter.drop_feature(None),  # type: ignore[arg-type]
+    "domain": lambda t: t.alter.set_domain_metadata(NO_TEXT, "{}"),
+    "configuration of a domain": lambda t: t.alter.set_domain_metadata("d", NO_TEXT),
+    "remove a domain": lambda t: t.alter.remove_domain_metadata(NO_TEXT),
+    "cluster by a number": lambda t: t.alter.cluster_by(NO_TEXT),
+    "Z-order by a number": lambda t: t.optimize.z_order(NO_TEXT),
+    "vacuum of millions of years": lambda t: t.vacuum(2**70),
+    "vacuum of more": lambda t: t.vacuum(1e300),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_alterations(table: DeltaTable, name: str) -> None:
+    version = table.version()
+    with pytest.raises(ConfigurationError) as caught:
+        CALLS[name](table)
+    assert caught.value.fix
+    assert DeltaTable(table.table_uri).version() == version
+
+
+COLUMNS: dict[str, Callable[[], object]] = {
+    "name": lambda: define_column(NO_TEXT, pa.int64()),
+    "name that is no Unicode": lambda: define_column(LONE, pa.int64()),
+    "comment": lambda: define_column("a", pa.int64(), comment=NO_TEXT),
+    "nullable": lambda: define_column("a", pa.int64(), nullable="no"),  # type: ignore[arg-type]
+    "default": lambda: define_column("a", pa.int64(), default=NO_TEXT),
+    "class": lambda: define_column("a", pa.int64(), generated_always_as=IdentityGenerator),  # type: ignore[arg-type]
+    "flag": lambda: define_column("a", pa.int64(), generated_always_as=True),  # type: ignore[arg-type]
+    "number": lambda: define_column("a", pa.int64(), generated_always_as=NO_TEXT),
+    "text": lambda: define_column("a", pa.int64(), generated_by_default_as="x + 1"),  # type: ignore[arg-type]
+    "start": lambda: IdentityGenerator(start="x"),  # type: ignore[arg-type]
+    "step": lambda: IdentityGenerator(step=True),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_definitions(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        COLUMNS[name]()
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        StructField(name="a", data_type=LONG, nullable="no"),  # type: ignore[arg-type]
+        StructField(name="a", data_type=LONG, metadata={"comment": 5}),
+        StructField(name=NO_TEXT, data_type=LONG),
+        StructField(name=LONE, data_type=LONG),
+        StructField(name="a", data_type=LONG, metadata={"mine": LONE}),
+        StructField(
+            name="s", data_type=StructType((StructField(name="a", data_type=LONG, metadata={"comment": []}),))
+        ),
+    ],
+)
+def test_fields_that_others_could_not_open(tmp_path: Path, table: DeltaTable, field: StructField) -> None:
+    version = table.version()
+    for schema in ([field], StructType((field,))):
+        with pytest.raises(DeltaError) as caught:
+            DeltaTable.create(tmp_path / "new", schema)
+        assert isinstance(caught.value, SchemaError | ConfigurationError)
+    with pytest.raises(DeltaError):
+        table.alter.add_columns(field)
+    assert DeltaTable(table.table_uri).version() == version
+    assert not (tmp_path / "new" / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("partitions", [[], ["p"]])
+@pytest.mark.parametrize("nothing", [None, []])
+def test_clustering_by_nothing_changes_no_table_that_is_not_clustered(
+    tmp_path: Path, partitions: list[str], nothing: list[str] | None
+) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1], "p": ["x"]}), partition_by=partitions)
+    table = DeltaTable(tmp_path)
+    before = table.protocol()
+    assert table.alter.cluster_by(nothing).version == 0
+    assert DeltaTable(tmp_path).protocol() == before
