@@ -11,7 +11,7 @@ from enum import StrEnum
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.checkpoint.version_checksum import write_version_checksum
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.table_properties import TableProperty
+from delta_core.table_features.table_properties import TableProperty, parse_whole
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ VERSION_CHECKSUM = TableProperty(
 LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
     key="deltaward.logCompactionInterval",
     default=None,
-    parse=int,
+    parse=parse_whole,
     validate=_at_least_two,
     help="Number of commits that a log compaction file stands for; unset writes none.",
 )

@@ -159,7 +159,7 @@ def violation_error(
     return ConstraintViolationError(
         f"{label} is violated by {count} of {data.num_rows} rows",
         cause=f"It is not true for example for row {position}: {row}",
-        fix="Correct or drop these rows, or change the constraint",
+        fix="Correct or drop these rows, or change the condition",
     )
 
 

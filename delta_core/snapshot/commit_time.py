@@ -31,18 +31,18 @@ from delta_core.log.listing import CommitFile, LogListing, list_log
 from delta_core.log.log_segment import LogSegment, earliest_readable_version
 from delta_core.snapshot.open_log import open_log
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS, TableProperty
+from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS, TableProperty, parse_whole
 
 ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementVersion",
     default=None,
-    parse=int,
+    parse=parse_whole,
     help="The first version whose commit carries its time.",
 )
 ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementTimestamp",
     default=None,
-    parse=int,
+    parse=parse_whole,
     help="That version's time, in milliseconds since 1970 (UTC).",
 )
 

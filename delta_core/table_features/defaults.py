@@ -86,7 +86,7 @@ class ColumnDefault:
             expression = parse_value(replace_words(self.text, _time_at(now_ms)), _NO_COLUMNS)
             found = type_of(expression, _NO_COLUMNS)
         except ExpressionError as error:
-            raise self._error(str(error)) from error
+            raise self._error(f"{error.problem}. {error.cause}") from error
         if found == VOID:
             return pa.scalar(None, type_to_arrow(self.data_type))
         if not _assignable(found, self.data_type):
@@ -114,13 +114,14 @@ class ColumnDefault:
         try:
             return evaluate(expression, pa.table({"row": [0]}))[0]
         except ExpressionError as error:
-            raise self._error(str(error)) from error
+            raise self._error(f"{error.problem}. {error.cause}") from error
 
     def _error(self, cause: str) -> ExpressionError:
         return ExpressionError(
             f"Column {self.name} cannot have the default {self.text}",
             cause=cause,
-            fix="Use a constant of the column's type, or current_timestamp() or current_date()",
+            fix="Use a constant of the column's type, texts in single quotes such as 'new', or "
+            "current_timestamp() or current_date()",
         )
 
 

@@ -133,7 +133,9 @@ def plan_removal(state: TableState, feature: str, *, turn_off: bool = False) -> 
     supported = supported_features(state.protocol)
     if name not in supported:
         raise FeatureRemovalError(
-            f"The table does not support the feature {name}.", fix="See the table's protocol."
+            f"The table does not support the feature {name}.",
+            cause=f"It supports {', '.join(sorted(supported)) or 'none'}.",
+            fix="Name one of these.",
         )
     if name not in RULES:
         raise FeatureRemovalError(

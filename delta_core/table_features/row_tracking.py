@@ -87,5 +87,5 @@ def _disabled(operation: str, cause: str) -> RowTrackingDisabledError:
     return RowTrackingDisabledError(
         f"Cannot {operation}: row tracking is not enabled on the table",
         cause=cause,
-        fix=f"Set {_ENABLED} to true with an engine that can, or read the rows without them",
+        fix=f"Set {_ENABLED} to true (alter.set_properties), or read the rows without them",
     )

@@ -63,9 +63,22 @@ class TableProperty(Generic[T]):
             problem = str(error)
         if problem:
             raise InvalidTablePropertyError(
-                f"The table property {self.key} cannot be {text!r}.", cause=problem, fix=self.help
+                f"The table property {self.key} cannot be {text!r}.", cause=problem, fix=self._advice
             )
         return value
+
+    @property
+    def _advice(self) -> str:
+        accepted = _ACCEPTED.get(self.parse)
+        return self.help if accepted is None else f"Set it to {accepted}. What it says: {self.help}"
+
+
+def parse_whole(text: str) -> int:
+    """A whole number. Raises ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
 
 
 def parse_interval_ms(text: str) -> int:
@@ -103,6 +116,14 @@ def parse_bool(text: str) -> bool:
     if folded not in ("true", "false"):
         raise ValueError("it is neither true nor false")
     return folded == "true"
+
+
+_ACCEPTED: dict[Callable[[str], object], str] = {
+    parse_bool: "true or false",
+    parse_whole: "a whole number",
+    parse_interval_ms: "an interval such as 'interval 7 days'",
+    parse_bytes: "a size such as '128mb'",
+}
 
 
 def canonical_text(key: str, text: str) -> str:
@@ -190,7 +211,7 @@ APPEND_ONLY = _flag("delta.appendOnly", False, "Set true to forbid deleting and 
 CHECKPOINT_INTERVAL = TableProperty(
     key="delta.checkpointInterval",
     default=10,
-    parse=int,
+    parse=parse_whole,
     validate=_positive,
     help="Number of commits between two checkpoints.",
 )
@@ -210,7 +231,7 @@ ENABLE_EXPIRED_LOG_CLEANUP = _flag(
 DATA_SKIPPING_NUM_INDEXED_COLS = TableProperty(
     key="delta.dataSkippingNumIndexedCols",
     default=32,
-    parse=int,
+    parse=parse_whole,
     validate=_at_least_minus_one,
     help="Number of leading columns with statistics; -1 is all.",
 )
@@ -223,7 +244,7 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProper
 DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
     key="delta.dataSkippingStringPrefixLength",
     default=32,
-    parse=int,
+    parse=parse_whole,
     validate=_positive,
     help="Number of characters that bounds of strings are cut to in statistics.",
 )
@@ -264,7 +285,7 @@ RANDOMIZE_FILE_PREFIXES = _flag(
 RANDOM_PREFIX_LENGTH = TableProperty(
     key="delta.randomPrefixLength",
     default=2,
-    parse=int,
+    parse=parse_whole,
     validate=_positive,
     help="Number of characters of a random prefix.",
 )

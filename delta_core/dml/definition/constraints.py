@@ -78,8 +78,13 @@ def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
     wanted = (CONSTRAINT_PREFIX + name).lower()
     kept = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != wanted}
     if len(kept) == len(snapshot.metadata.configuration):
+        names = sorted(
+            key[len(CONSTRAINT_PREFIX) :] for key in kept if key.lower().startswith(CONSTRAINT_PREFIX)
+        )
         raise ConfigurationError(
-            f"The table has no constraint named {name!r}.", fix="See the table's configuration."
+            f"The table has no constraint named {name!r}.",
+            cause=f"Its constraints are: {', '.join(names) or 'none'}.",
+            fix="Name one of these.",
         )
     return commit_change(
         snapshot,

@@ -17,7 +17,6 @@ from delta_core.errors import (
     ExpressionError,
     InvalidTablePropertyError,
     RestoreError,
-    SchemaError,
 )
 from delta_core.expressions.ast import Column
 
@@ -31,7 +30,7 @@ Call = Callable[[DeltaTable], Any]
         (lambda table: table.delete(1), ExpressionError),
         (lambda table: table.delete(Column(("id",))), ExpressionError),
         (lambda table: table.delete(Column(("part",))), ExpressionError),
-        (lambda table: table.alter.rename_column("id", None), SchemaError),
+        (lambda table: table.alter.rename_column("id", None), ConfigurationError),
         (lambda table: table.alter.set_properties({"delta.appendOnly": True}), InvalidTablePropertyError),
         (lambda table: table.alter.set_properties({"owner": None}), InvalidTablePropertyError),
         (lambda table: table.alter.set_properties({1: "x"}), InvalidTablePropertyError),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_core.errors import InvalidTablePropertyError
+from delta_core.snapshot.commit_time import ENABLEMENT_VERSION
 from delta_core.table_features.table_properties import (
     ALL_PROPERTIES,
     DAY_MS,
@@ -97,6 +98,24 @@ def test_nonsense_names_the_property(key: str, text: str) -> None:
         TableProperties.of({key: text}).validate()
     assert caught.value.cause
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "accepted"),
+    [
+        ("delta.enableDeletionVectors", "yes", "true or false"),
+        ("delta.checkpointInterval", "often", "a whole number"),
+        ("delta.logRetentionDuration", "a month", "'interval 7 days'"),
+        ("delta.targetFileSize", "big", "'128mb'"),
+        ("delta.inCommitTimestampEnablementVersion", "x", "a whole number"),
+    ],
+)
+def test_the_fix_says_what_is_accepted(key: str, text: str, accepted: str) -> None:
+    properties = {item.key: item for item in (*ALL_PROPERTIES, ENABLEMENT_VERSION)}
+    with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+        properties[key].of({key: text})
+    assert accepted in caught.value.fix
+    assert "int()" not in caught.value.cause
 
 
 def test_every_property_is_described() -> None:
