@@ -33,12 +33,13 @@ class Attempts:
         self._until_seconds = self.clock.monotonic_seconds() + self.properties.deadline_seconds
 
     def __iter__(self) -> Iterator[CommitProperties]:
-        """For each try the properties of its commit: what time is left is its deadline. At least one."""
+        """For each try the properties of its commit: what time is left is its deadline.
+
+        It does not end by itself: whoever has failed asks `is_last`, once, and gives up or goes on.
+        """
         pauses = FullJitter(random=self.random)
         while True:
             yield replace(self.properties, deadline_seconds=max(self._left_seconds, 0.0))
-            if self.is_last:
-                return
             self.number += 1
             self.clock.sleep(pauses.next_seconds())
 
