@@ -40,7 +40,7 @@ def column_path(column: object) -> tuple[str, ...]:
     """
     if isinstance(column, str):
         return (require_text(column, what="name of a column"),)
-    return tuple(require_text(name, what="name of a column") for name in _listed(column, "column"))
+    return tuple(require_text(name, what="name of a column") for name in _listed(column, _COLUMN))
 
 
 def column_paths(columns: object) -> list[tuple[str, ...]]:
@@ -51,7 +51,7 @@ def column_paths(columns: object) -> list[tuple[str, ...]]:
     """
     return [
         column_path(column)
-        for column in ([columns] if isinstance(columns, str) else _listed(columns, "list"))
+        for column in ([columns] if isinstance(columns, str) else _listed(columns, _COLUMNS))
     ]
 
 
@@ -61,7 +61,7 @@ def texts(values: object, *, what: str) -> list[str]:
     Raises:
         ConfigurationError: there is something else.
     """
-    given = [values] if isinstance(values, str) else _listed(values, "list")
+    given = [values] if isinstance(values, str) else _listed(values, _TEXTS)
     return [require_text(value, what=what) for value in given]
 
 
@@ -83,11 +83,15 @@ def require_position(position: object) -> First | After:
     )
 
 
-def _listed(values: object, what: str) -> Iterable[object]:
+_COLUMN = ("column", "Pass its name, or the list of names that lead to it.")
+_COLUMNS = ("list of columns", "Pass a name, or a list of names or paths.")
+_TEXTS = ("list of names", "Pass a name, or a list of names.")
+
+
+def _listed(values: object, wanted: tuple[str, str]) -> Iterable[object]:
     if isinstance(values, Iterable) and not isinstance(values, bytes | bytearray):
         return values
+    what, fix = wanted
     raise ConfigurationError(
-        f"{values!r} is no {what} of names.",
-        cause=f"It is of type {type(values).__name__}.",
-        fix="Pass a name, or a list of names.",
+        f"{values!r} is no {what}.", cause=f"It is of type {type(values).__name__}.", fix=fix
     )

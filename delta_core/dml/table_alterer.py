@@ -215,6 +215,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Name the table."""
+        name = require_text(name, what="name of a table")
         return self._adopt(
             of_properties.set_description(self._current(), name=name, properties=commit_properties)
         )
@@ -223,6 +224,7 @@ class TableAlterer:
         self, description: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Describe the table."""
+        description = require_text(description, what="description of a table")
         return self._adopt(
             of_properties.set_description(
                 self._current(), description=description, properties=commit_properties

@@ -145,6 +145,7 @@ class ProtocolRequest:
                     cause="Names and values of table properties are texts.",
                     fix="Pass a text, such as 'true' or '10'.",
                 )
+            _require_unicode(key, value)
             folded = key.lower()
             if folded.startswith(FEATURE_PREFIX):
                 features.add(_named_feature(key, value))
@@ -271,6 +272,17 @@ def _requested(protocol: Protocol, request: ProtocolRequest) -> Protocol:
         protocol, reader_version=request.reader_version or 1, writer_version=request.writer_version or 1
     )
     return with_features(raised, request.features)
+
+
+def _require_unicode(key: str, value: str) -> None:
+    try:
+        (key + value).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidTablePropertyError(
+            f"The table property {key!r} cannot be {value!r}.",
+            cause=f"There is no such text in Unicode: {error}.",
+            fix="Correct it.",
+        ) from error
 
 
 def _named_feature(key: str, value: str) -> str:

@@ -165,7 +165,7 @@ def identity_of(field: StructField) -> IdentityColumn | None:
         {"true": True, "false": False}.get(explicit, explicit) if isinstance(explicit, str) else explicit
     )
     if not isinstance(explicit, bool):
-        raise _invalid(field.name, f"{IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false")
+        raise _invalid(field.name, f"its {IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false")
     step = _long(field, IDENTITY_STEP_KEY)
     if step == 0:
         raise _invalid(field.name, "its step is 0")
@@ -196,6 +196,9 @@ def define_identity(
     Raises:
         SchemaError: step 0, or a number that is no `long`.
     """
+    for word, number in (("start", start), ("step", step)):
+        if number not in _LONGS:
+            raise _invalid(field.name, f"its {word} is {number}, which is no long")
     entries = {IDENTITY_START_KEY: start, IDENTITY_STEP_KEY: step}
     defined = with_metadata(
         without_metadata(field, (IDENTITY_MARK_KEY,)),
@@ -305,7 +308,7 @@ def refuse_assignment(schema: StructType, assigned: Iterable[str]) -> None:
 def _long(field: StructField, key: str) -> int:
     value = field.metadata.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value not in _LONGS:
-        raise _invalid(field.name, f"{key} is {value!r}, no long")
+        raise _invalid(field.name, f"its {key} is {value!r}, no long")
     return value
 
 

@@ -76,6 +76,7 @@ def define_column(
         _require_sql(name, default)
         field = with_metadata(field, {CURRENT_DEFAULT_KEY: default})
     if isinstance(generated_always_as, str):
+        require_text(generated_always_as, what=f"generation expression of column {name}")
         field = define_generated(field, generated_always_as)
     numbers = generated_by_default_as or generated_always_as
     if isinstance(numbers, IdentityGenerator):
@@ -121,3 +122,4 @@ def _require_sql(name: str, default: object) -> None:
             cause=f"It is of type {type(default).__name__}; a default is SQL text.",
             fix='Pass text such as "5", "\'new\'" or "current_timestamp()".',
         )
+    require_text(default, what=f"default of column {name}")

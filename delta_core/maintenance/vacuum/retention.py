@@ -65,7 +65,7 @@ def choose_retention(
         wanted = required
     elif not _is_number(retention_hours) or not 0 <= retention_hours <= _MOST_HOURS:
         raise ConfigurationError(
-            f"a retention of {retention_hours!r} hours is not possible",
+            f"a retention of {_shown(retention_hours)} hours is not possible",
             fix=f"give a number of hours from 0 to {_MOST_HOURS}",
         )
     else:
@@ -86,6 +86,11 @@ def choose_retention(
         enforced=not lifted,
         specified=retention_hours is not None,
     )
+
+
+def _shown(value: object) -> str:
+    # Python writes no whole number of thousands of digits.
+    return "more" if isinstance(value, int) and value > _MOST_HOURS else repr(value)
 
 
 def _is_number(value: object) -> bool:

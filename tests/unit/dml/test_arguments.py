@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, First, IdentityGenerator, define_column, write_deltalake
-from delta_core.errors import ConfigurationError, DeltaError, SchemaError
+from delta_core.errors import ConfigurationError, DeltaError, InvalidTablePropertyError, SchemaError
 from delta_core.schema.types import LONG, StructField, StructType
 
 NO_TEXT: Any = 5
@@ -53,6 +53,11 @@ CALLS: dict[str, Callable[[DeltaTable], object]] = {
     "drop no constraint": lambda t: t.alter.drop_constraint(None),  # type: ignore[arg-type]
     "add a number": lambda t: t.alter.add_feature(NO_TEXT),
     "drop no feature": lambda t: t.alter.drop_feature(None),  # type: ignore[arg-type]
+    "name": lambda t: t.alter.set_name(NO_TEXT),
+    "no name": lambda t: t.alter.set_name(None),  # type: ignore[arg-type]
+    "name that is no Unicode": lambda t: t.alter.set_name(LONE),
+    "description": lambda t: t.alter.set_description(NO_TEXT),
+    "description that is no Unicode": lambda t: t.alter.set_description(LONE),
     "domain": lambda t: t.alter.set_domain_metadata(NO_TEXT, "{}"),
     "configuration of a domain": lambda t: t.alter.set_domain_metadata("d", NO_TEXT),
     "remove a domain": lambda t: t.alter.remove_domain_metadata(NO_TEXT),
@@ -60,6 +65,7 @@ CALLS: dict[str, Callable[[DeltaTable], object]] = {
     "Z-order by a number": lambda t: t.optimize.z_order(NO_TEXT),
     "vacuum of millions of years": lambda t: t.vacuum(2**70),
     "vacuum of more": lambda t: t.vacuum(1e300),
+    "vacuum of more than Python shows": lambda t: t.vacuum(10**5000),
 }
 
 
@@ -78,6 +84,8 @@ COLUMNS: dict[str, Callable[[], object]] = {
     "comment": lambda: define_column("a", pa.int64(), comment=NO_TEXT),
     "nullable": lambda: define_column("a", pa.int64(), nullable="no"),  # type: ignore[arg-type]
     "default": lambda: define_column("a", pa.int64(), default=NO_TEXT),
+    "default that is no Unicode": lambda: define_column("a", pa.string(), default=f"'{LONE}'"),
+    "expression that is no Unicode": lambda: define_column("a", pa.string(), generated_always_as=f"'{LONE}'"),
     "class": lambda: define_column("a", pa.int64(), generated_always_as=IdentityGenerator),  # type: ignore[arg-type]
     "flag": lambda: define_column("a", pa.int64(), generated_always_as=True),  # type: ignore[arg-type]
     "number": lambda: define_column("a", pa.int64(), generated_always_as=NO_TEXT),
@@ -92,6 +100,30 @@ def test_definitions(name: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         COLUMNS[name]()
     assert caught.value.fix
+
+
+def test_the_fix_says_what_a_column_is_named_by(table: DeltaTable) -> None:
+    with pytest.raises(ConfigurationError, match="5 is no column") as caught:
+        table.alter.rename_column(NO_TEXT, "b")
+    assert "name" in caught.value.fix
+    with pytest.raises(ConfigurationError, match="5 is no list of columns"):
+        table.alter.drop_columns(NO_TEXT)
+
+
+@pytest.mark.parametrize("numbers", [{"start": 2**63}, {"step": -(2**63) - 1}])
+def test_numbers_of_an_identity_column_are_named_as_they_were_passed(numbers: dict[str, int]) -> None:
+    with pytest.raises(SchemaError, match=f"Its {next(iter(numbers))} is ") as caught:
+        define_column("a", pa.int64(), generated_always_as=IdentityGenerator(**numbers))
+    assert "identity." not in str(caught.value)
+
+
+@pytest.mark.parametrize("properties", [{"owner": LONE}, {LONE: "x"}])
+def test_properties_are_unicode(tmp_path: Path, table: DeltaTable, properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidTablePropertyError, match="Unicode"):
+        table.alter.set_properties(properties)
+    with pytest.raises(InvalidTablePropertyError, match="Unicode"):
+        DeltaTable.create(tmp_path / "new", pa.schema([("a", pa.int64())]), configuration=properties)
+    assert DeltaTable(table.table_uri).version() == 0
 
 
 @pytest.mark.parametrize(
