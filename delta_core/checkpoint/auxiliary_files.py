@@ -42,13 +42,15 @@ VERSION_CHECKSUM = TableProperty(
     key="deltaward.versionChecksum",
     default=ChecksumPolicy.CHECKPOINT,
     parse=_policy,
-    help="never, checkpoint (with each), known (where the writer knows the table's files) or always.",
+    accepted="never, checkpoint (with each), known (where the writer knows the table's files) or always",
+    help="When a version's checksum file is written.",
 )
 LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
     key="deltaward.logCompactionInterval",
     default=None,
     parse=parse_whole,
     validate=_at_least_two,
+    accepted="a whole number from 2 on",
     help="Number of commits that a log compaction file stands for; unset writes none.",
 )
 

@@ -39,6 +39,7 @@ class TableProperty(Generic[T]):
         parse: text to value; raises ValueError.
         validate: what is wrong with a parsed value, or None.
         help: one sentence for users.
+        accepted: which texts, where `parse` alone does not say it.
     """
 
     key: str
@@ -46,6 +47,7 @@ class TableProperty(Generic[T]):
     parse: Callable[[str], T]
     help: str
     validate: Callable[[T], str | None] = field(default=lambda _: None)
+    accepted: str = ""
 
     def of(self, configuration: Mapping[str, str]) -> T:
         """The table's value.
@@ -69,8 +71,8 @@ class TableProperty(Generic[T]):
 
     @property
     def _advice(self) -> str:
-        accepted = _ACCEPTED.get(self.parse)
-        return self.help if accepted is None else f"Set it to {accepted}. What it says: {self.help}"
+        accepted = self.accepted or _ACCEPTED.get(self.parse)
+        return f"Set it to {accepted}. What it says: {self.help}" if accepted else self.help
 
 
 def parse_whole(text: str) -> int:
@@ -213,6 +215,7 @@ CHECKPOINT_INTERVAL = TableProperty(
     default=10,
     parse=parse_whole,
     validate=_positive,
+    accepted="a whole number from 1 on",
     help="Number of commits between two checkpoints.",
 )
 WRITE_STATS_AS_JSON = _flag(
@@ -233,6 +236,7 @@ DATA_SKIPPING_NUM_INDEXED_COLS = TableProperty(
     default=32,
     parse=parse_whole,
     validate=_at_least_minus_one,
+    accepted="a whole number from -1 on",
     help="Number of leading columns with statistics; -1 is all.",
 )
 DATA_SKIPPING_STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
@@ -246,19 +250,22 @@ DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
     default=32,
     parse=parse_whole,
     validate=_positive,
+    accepted="a whole number from 1 on",
     help="Number of characters that bounds of strings are cut to in statistics.",
 )
 PARQUET_COMPRESSION_CODEC = TableProperty(
     key="delta.parquet.compression.codec",
     default="snappy",
     parse=_codec,
-    help="Codec of new data files and checkpoints: snappy, zstd, gzip, brotli, lz4_raw or none.",
+    accepted="snappy, zstd, gzip, brotli, lz4_raw or none",
+    help="Codec of new data files and checkpoints.",
 )
 PARQUET_FORMAT_VERSION = TableProperty(
     key="delta.parquet.format.version",
     default="1.0",
     parse=_page_version,
-    help="Format of data pages in new Parquet files: 1.0.0, or 2 with a minor and a patch version.",
+    accepted="1.0.0, or 2 with a minor and a patch version such as 2.12.0",
+    help="Format of data pages in new Parquet files.",
 )
 WRITE_PARTITION_COLUMNS = _flag(
     "delta.writePartitionColumnsToParquet",
@@ -270,14 +277,16 @@ ISOLATION_LEVEL = TableProperty(
     default="WriteSerializable",
     parse=str,
     validate=_isolation,
-    help="Serializable, WriteSerializable or SnapshotIsolation.",
+    accepted="Serializable, WriteSerializable or SnapshotIsolation",
+    help="How far writers at the same time are kept apart.",
 )
 TARGET_FILE_SIZE = TableProperty(
     key="delta.targetFileSize",
     default=1024**3,
     parse=parse_bytes,
     validate=_positive,
-    help="Size that compaction aims at, such as 128mb.",
+    accepted="a size above 0 such as '128mb'",
+    help="Size that compaction aims at.",
 )
 RANDOMIZE_FILE_PREFIXES = _flag(
     "delta.randomizeFilePrefixes", False, "Whether data files get a random prefix directory."
@@ -287,6 +296,7 @@ RANDOM_PREFIX_LENGTH = TableProperty(
     default=2,
     parse=parse_whole,
     validate=_positive,
+    accepted="a whole number from 1 on",
     help="Number of characters of a random prefix.",
 )
 ENABLE_CHANGE_DATA_FEED = _flag("delta.enableChangeDataFeed", False, "Whether changes of rows are recorded.")
@@ -305,14 +315,20 @@ COLUMN_MAPPING_MODE = TableProperty(
     key="delta.columnMapping.mode", default="none", parse=str, help="none, name or id."
 )
 CHECKPOINT_POLICY = TableProperty(
-    key="delta.checkpointPolicy", default="classic", parse=str, validate=_policy, help="classic or v2."
+    key="delta.checkpointPolicy",
+    default="classic",
+    parse=str,
+    validate=_policy,
+    accepted="classic or v2",
+    help="Which kind of checkpoints is written.",
 )
 UNIVERSAL_FORMATS: TableProperty[tuple[str, ...]] = TableProperty(
     key="delta.universalFormat.enabledFormats",
     default=(),
     parse=_column_list,
     validate=_formats,
-    help="Comma-separated formats that other engines keep metadata in, iceberg or hudi.",
+    accepted="iceberg, hudi, or both with a comma between them",
+    help="Formats that other engines keep metadata in.",
 )
 SET_TRANSACTION_RETENTION: TableProperty[int | None] = TableProperty(
     key="delta.setTransactionRetentionDuration",

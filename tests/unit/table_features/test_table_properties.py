@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.snapshot.commit_time import ENABLEMENT_VERSION
 from delta_core.table_features.table_properties import (
@@ -100,18 +101,30 @@ def test_nonsense_names_the_property(key: str, text: str) -> None:
     assert caught.value.fix
 
 
+FROM_ELSEWHERE = (ENABLEMENT_VERSION, VERSION_CHECKSUM, LOG_COMPACTION_INTERVAL)
+
+
 @pytest.mark.parametrize(
     ("key", "text", "accepted"),
     [
         ("delta.enableDeletionVectors", "yes", "true or false"),
-        ("delta.checkpointInterval", "often", "a whole number"),
+        ("delta.checkpointInterval", "often", "a whole number from 1 on"),
+        ("delta.checkpointInterval", "0", "a whole number from 1 on"),
+        ("delta.dataSkippingNumIndexedCols", "-2", "a whole number from -1 on"),
+        ("delta.isolationLevel", "x", "Set it to Serializable, WriteSerializable or SnapshotIsolation."),
+        ("delta.checkpointPolicy", "x", "Set it to classic or v2."),
+        ("delta.parquet.compression.codec", "x", "Set it to snappy, zstd, "),
+        ("delta.parquet.format.version", "3", "Set it to 1.0.0, or 2 "),
+        ("delta.universalFormat.enabledFormats", "x", "Set it to iceberg, hudi, or both"),
+        ("deltaward.versionChecksum", "x", "Set it to never, checkpoint "),
+        ("deltaward.logCompactionInterval", "1", "a whole number from 2 on"),
         ("delta.logRetentionDuration", "a month", "'interval 7 days'"),
         ("delta.targetFileSize", "big", "'128mb'"),
         ("delta.inCommitTimestampEnablementVersion", "x", "a whole number"),
     ],
 )
 def test_the_fix_says_what_is_accepted(key: str, text: str, accepted: str) -> None:
-    properties = {item.key: item for item in (*ALL_PROPERTIES, ENABLEMENT_VERSION)}
+    properties = {item.key: item for item in (*ALL_PROPERTIES, *FROM_ELSEWHERE)}
     with pytest.raises(InvalidTablePropertyError, match=key) as caught:
         properties[key].of({key: text})
     assert accepted in caught.value.fix
