@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
-from delta_core.table_features.table_properties import ALL_PROPERTIES
+from delta_core.table_features.table_properties import (
+    ALL_PROPERTIES,
+    TableProperty,
+    parse_bool,
+    parse_interval_ms,
+)
 
 _RESERVED = "delta."
 _OPEN_ENDED = ("delta.constraints.",)
@@ -38,6 +44,33 @@ OF_OTHER_WRITERS = frozenset(
 )
 """Properties that other engines act on, or parts of the library by themselves; stored as they are. Those that
 need a table feature are refused by its name before."""
+
+_FLAGS_OF_OTHERS = (
+    "delta.autoOptimize",
+    "delta.autoOptimize.optimizeWrite",
+    "delta.compatibility.symlinkFormatManifest.enabled",
+    "delta.enableFullRetentionRollback",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.tuneFileSizesForRewrites",
+)
+_INTERVALS_OF_OTHERS = (
+    "delta.checkpointRetentionDuration",
+    "delta.dropFeatureTruncateHistory.retentionDuration",
+    "delta.sampleRetentionDuration",
+)
+_CHECKED_FOR_OTHERS: tuple[TableProperty[Any], ...] = (
+    *(
+        TableProperty(key=key, default=False, parse=parse_bool, help="Another engine acts on it.")
+        for key in _FLAGS_OF_OTHERS
+    ),
+    *(
+        TableProperty(key=key, default=0, parse=parse_interval_ms, help="Another engine acts on it.")
+        for key in _INTERVALS_OF_OTHERS
+    ),
+)
+"""Delta-spark sets none of these to another text, and parses some of them at every commit: with
+`delta.enableIcebergCompatV2` set to `x` its next append fails."""
 
 _SPELLINGS = {name.lower(): name for name in {*(item.key for item in ALL_PROPERTIES), *OF_OTHER_WRITERS}}
 
@@ -67,10 +100,14 @@ def refuse_unknown_properties(keys: Iterable[str]) -> None:
 
 
 def require_own_values(properties: Mapping[str, str]) -> None:
-    """Refuse a value that a property of this library's cannot take: after each commit it would do nothing.
+    """Refuse values that properties cannot take which a table's own check passes over.
+
+    Those of this library would do nothing after each commit, and those of other engines would stop them.
 
     Raises:
         InvalidTablePropertyError: names the property, and what may stand there.
     """
     VERSION_CHECKSUM.of(properties)
     LOG_COMPACTION_INTERVAL.of(properties)
+    for known in _CHECKED_FOR_OTHERS:
+        known.of(properties)

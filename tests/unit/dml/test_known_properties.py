@@ -54,6 +54,34 @@ def test_names_of_other_engines_and_of_users_are_kept(tmp_path: Path) -> None:
     assert OF_OTHER_WRITERS.isdisjoint(item.key for item in ALL_PROPERTIES)
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "accepted"),
+    [
+        ("delta.enableIcebergCompatV1", "x", "true or false"),
+        ("delta.enableIcebergCompatV2", "x", "true or false"),
+        ("delta.tuneFileSizesForRewrites", "yes", "true or false"),
+        ("delta.autoOptimize.optimizeWrite", "1", "true or false"),
+        ("delta.sampleRetentionDuration", "soon", "an interval"),
+        ("delta.dropFeatureTruncateHistory.retentionDuration", "x", "an interval"),
+    ],
+)
+def test_a_value_that_another_engine_fails_at_is_refused(
+    tmp_path: Path, key: str, text: str, accepted: str
+) -> None:
+    # Delta-spark 4.4.0 appends to no table whose enableIcebergCompatV2 or optimizeWrite is no flag.
+    table = tmp_path / "table"
+    write_deltalake(table, ROWS)
+    for change in (
+        lambda: DeltaTable.create(tmp_path / "new", ROWS.schema, configuration={key: text}),
+        lambda: DeltaTable(table).alter.set_properties({key: text}),
+    ):
+        with pytest.raises(InvalidTablePropertyError, match=key) as caught:
+            change()
+        assert accepted in caught.value.fix
+    assert not DeltaTable.is_deltatable(tmp_path / "new")
+    assert DeltaTable(table).version() == 0
+
+
 def test_one_that_needs_a_feature_is_refused_by_the_feature(tmp_path: Path) -> None:
     write_deltalake(tmp_path, ROWS)
     with pytest.raises(UnsupportedTableFeatureError, match="icebergCompatV3"):
