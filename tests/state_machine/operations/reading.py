@@ -97,6 +97,8 @@ def read_changes(machine: TableMachine, draw: Draw) -> None:
         first > promised.start + 1
         and machine.model.at(first - 1).records_changes
         and machine.model.at(first - 2).records_changes
+        # A column may have come and gone in between, whose changes are asked for no more.
+        and machine.model.at(first - 1).columns == machine.state.columns
         and machine.model.at(first - 2).columns == machine.state.columns
     ):
         first -= 1
