@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NoReturn, cast
 
 import sqlglot
@@ -35,6 +35,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
 from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
+from delta_core.expressions.number_literals import negated, number_of
 from delta_core.expressions.present_time import with_present
 from delta_core.expressions.refusals import fail, reason, refuse, refuse_named, shown
 from delta_core.expressions.sql_functions import (
@@ -209,29 +210,17 @@ def _identifier(node: Any) -> str:
 
 def _literal(node: exp.Expression) -> Expression:
     text = str(node.this)
-    return Literal(text) if node.is_string else Literal(_number(text))
-
-
-def _number(text: str) -> int | float | Decimal:
-    try:
-        if "e" in text.lower():
-            return float(text)
-        # Integers beyond 64 bits are decimals, as in Spark.
-        return int(text) if "." not in text and -(2**63) <= int(text) < 2**63 else Decimal(text)
-    except (ValueError, InvalidOperation):
-        fail(f"{text} is not a number", "Digits, one point and an exponent are known", "Correct it")
+    return Literal(text) if node.is_string else Literal(number_of(text))
 
 
 def _neg(node: exp.Expression) -> Expression:
     # With its sign, since the lowest integer has no positive one.
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return Literal(_number(f"-{node.this.this}"))
+        return Literal(number_of(f"-{node.this.this}"))
     operand = _convert(node.this)
-    value = operand.value if isinstance(operand, Literal) else None
-    if isinstance(value, Decimal):
-        return Literal(value.copy_negate())  # `-value` rounds to 28 digits
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Literal(_number(str(-value)) if isinstance(value, int) else -value)
+    number = negated(operand) if isinstance(operand, Literal) else None
+    if number is not None:
+        return number
     return Arithmetic(ArithmeticOperator.SUBTRACT, Literal(0), operand)
 
 
