@@ -17,7 +17,8 @@ class Attempts:
     """Tries of one operation; between them is a short pause, so that those who collide are spread out.
 
     Attributes:
-        properties: the operation's; its limits are for all tries together.
+        properties: the operation's; its limits are for all tries together. The deadline is counted from the
+            first commit on: to write the rows before it may take any time.
         clock: where time comes from.
         random: where the pauses come from.
         number: of the try that is made, from 0 on.
@@ -27,21 +28,22 @@ class Attempts:
     clock: Clock
     random: Random = field(default_factory=Random)
     number: int = 0
-    _until_seconds: float = field(init=False)
+    _until_seconds: float | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self._until_seconds = self.clock.monotonic_seconds() + self.properties.deadline_seconds
-
-    def __iter__(self) -> Iterator[CommitProperties]:
-        """For each try the properties of its commit: what time is left is its deadline.
+    def __iter__(self) -> Iterator[int]:
+        """The number of each try.
 
         It does not end by itself: whoever has failed asks `is_last`, once, and gives up or goes on.
         """
         pauses = FullJitter(random=self.random)
         while True:
-            yield replace(self.properties, deadline_seconds=max(self._left_seconds, 0.0))
+            yield self.number
             self.number += 1
             self.clock.sleep(pauses.next_seconds())
+
+    def commit_properties(self) -> CommitProperties:
+        """The properties of the commit that is about to be made: what time is left is its deadline."""
+        return replace(self.properties, deadline_seconds=max(self._left_seconds, 0.0))
 
     def given_up(self, conflict: DeltaError) -> MaxCommitAttemptsError:
         """The error that ends the operation after its last try, of which `conflict` was the outcome."""
@@ -59,4 +61,7 @@ class Attempts:
 
     @property
     def _left_seconds(self) -> float:
-        return self._until_seconds - self.clock.monotonic_seconds()
+        now_seconds = self.clock.monotonic_seconds()
+        if self._until_seconds is None:
+            self._until_seconds = now_seconds + self.properties.deadline_seconds
+        return self._until_seconds - now_seconds

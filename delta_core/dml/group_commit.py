@@ -216,7 +216,7 @@ class GroupCommit:
         if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
         attempts = Attempts(properties=self._properties, clock=self._clock)
-        for properties in attempts:
+        for _ in attempts:
             # Anew for each attempt: another writer may have got further with an identity column.
             plan = plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
@@ -227,6 +227,7 @@ class GroupCommit:
             if not group:
                 return
             try:
+                properties = attempts.commit_properties()
                 transaction = self._staged(group, adds, pipeline.high_water_marks, properties).prepare()
             except DeltaError as error:
                 self._owned(adds).discard(Rejected(error=error))

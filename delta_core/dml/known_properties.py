@@ -12,6 +12,7 @@ from typing import Any
 
 from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
+from delta_core.table_features.removal import TRUNCATION_RETENTION
 from delta_core.table_features.table_properties import (
     ALL_PROPERTIES,
     TableProperty,
@@ -45,7 +46,7 @@ OF_OTHER_WRITERS = frozenset(
 """Properties that other engines act on, or parts of the library by themselves; stored as they are. Those that
 need a table feature are refused by its name before."""
 
-_FLAGS_OF_OTHERS = (
+_STORED_FLAGS = (
     "delta.autoOptimize",
     "delta.autoOptimize.optimizeWrite",
     "delta.compatibility.symlinkFormatManifest.enabled",
@@ -54,19 +55,20 @@ _FLAGS_OF_OTHERS = (
     "delta.enableIcebergCompatV2",
     "delta.tuneFileSizesForRewrites",
 )
-_INTERVALS_OF_OTHERS = (
+_STORED_INTERVALS = (
     "delta.checkpointRetentionDuration",
-    "delta.dropFeatureTruncateHistory.retentionDuration",
     "delta.sampleRetentionDuration",
 )
-_CHECKED_FOR_OTHERS: tuple[TableProperty[Any], ...] = (
+_PARSED_ELSEWHERE = "Other engines read it, some at each of their commits."
+_STORED_VALUES: tuple[TableProperty[Any], ...] = (
+    TRUNCATION_RETENTION,
     *(
-        TableProperty(key=key, default=False, parse=parse_bool, help="Another engine acts on it.")
-        for key in _FLAGS_OF_OTHERS
+        TableProperty(key=key, default=False, parse=parse_bool, help=_PARSED_ELSEWHERE)
+        for key in _STORED_FLAGS
     ),
     *(
-        TableProperty(key=key, default=0, parse=parse_interval_ms, help="Another engine acts on it.")
-        for key in _INTERVALS_OF_OTHERS
+        TableProperty(key=key, default=0, parse=parse_interval_ms, help=_PARSED_ELSEWHERE)
+        for key in _STORED_INTERVALS
     ),
 )
 """Delta-spark sets none of these to another text, and parses some of them at every commit: with
@@ -109,5 +111,5 @@ def require_own_values(properties: Mapping[str, str]) -> None:
     """
     VERSION_CHECKSUM.of(properties)
     LOG_COMPACTION_INTERVAL.of(properties)
-    for known in _CHECKED_FOR_OTHERS:
+    for known in _STORED_VALUES:
         known.of(properties)

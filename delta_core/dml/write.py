@@ -227,7 +227,7 @@ class _Write:
         A stream is read once: its conflict is the caller's, as every other conflict is.
         """
         attempts = Attempts(properties=self.properties, clock=self.clock)
-        for properties in attempts:
+        for attempt in attempts:
             try:
                 change = self._planned(snapshot)
             except SchemaError:
@@ -238,14 +238,14 @@ class _Write:
                 if newer.version == snapshot.version:
                     raise
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                if (applied := self._applied(snapshot, attempts.number)) is not None:
+                if (applied := self._applied(snapshot, attempt)) is not None:
                     return applied
                 change = self._planned(snapshot)
             if self.replaces_partitions:
                 require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
-                return self._committed(snapshot, known_at_ms, change, written, properties)
+                return self._committed(snapshot, known_at_ms, change, written, attempts.commit_properties())
             except MetadataChangedError as error:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
@@ -255,7 +255,7 @@ class _Write:
                 if attempts.is_last:
                     raise attempts.given_up(error) from error
                 snapshot, known_at_ms = newer, newer.known_at_ms
-                if (applied := self._applied(snapshot, attempts.number)) is not None:
+                if (applied := self._applied(snapshot, attempt)) is not None:
                     return applied
         raise AssertionError("the last attempt returns or raises")
 

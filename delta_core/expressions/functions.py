@@ -99,8 +99,12 @@ def _in_case(of_ascii: Callable[[Operand], Operand], change: Callable[[str], str
             return pa.scalar(change(text.as_py()) if text.is_valid else None, text.type)
         if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
             return of_ascii(text)
-        changed = [None if value is None else change(value) for value in text.to_pylist()]
-        return pa.chunked_array([pa.array(changed, text.type)])
+        chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+        changed = [
+            pa.array([None if value is None else change(value) for value in chunk.to_pylist()], text.type)
+            for chunk in chunks
+        ]
+        return pa.chunked_array(changed) if isinstance(text, pa.ChunkedArray) else changed[0]
 
     return run
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 
 from delta_core.expressions.ast import Literal
+from delta_core.expressions.literals import INTEGRAL_RANGES
 from delta_core.expressions.refusals import fail
+from delta_core.schema.types import LONG
 
-_LONGS = range(-(2**63), 2**63)
+_LONGS = range(-INTEGRAL_RANGES[LONG], INTEGRAL_RANGES[LONG])
 
 
 def number_of(text: str) -> int | float | Decimal:

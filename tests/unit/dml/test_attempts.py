@@ -80,8 +80,9 @@ def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
     clock = ManualClock()
     tries = Attempts(properties=CommitProperties(max_attempts=3, deadline_seconds=60), clock=clock)
     left = []
-    for properties in tries:
-        left.append(properties.deadline_seconds)
+    for number in tries:
+        assert number == len(left)
+        left.append(tries.commit_properties().deadline_seconds)
         clock.advance(10)
         if tries.is_last:
             break
@@ -91,9 +92,24 @@ def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
     assert 38 < left[2] <= 40
 
 
+def test_writing_rows_for_longer_than_the_deadline_leaves_a_second_try() -> None:
+    clock = ManualClock()
+    tries = Attempts(properties=CommitProperties(deadline_seconds=60), clock=clock)
+    rounds = iter(tries)
+    next(rounds)
+    clock.advance(3_600)
+    assert tries.commit_properties().deadline_seconds == 60
+    assert not tries.is_last
+    next(rounds)
+    clock.advance(3_600)
+    assert tries.commit_properties().deadline_seconds == 0
+    assert tries.is_last
+
+
 def test_no_time_is_enough_for_one_try() -> None:
     tries = Attempts(properties=CommitProperties(deadline_seconds=0), clock=ManualClock())
-    assert next(iter(tries)).deadline_seconds == 0
+    next(iter(tries))
+    assert tries.commit_properties().deadline_seconds == 0
     assert tries.is_last
 
 
