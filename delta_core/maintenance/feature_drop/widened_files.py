@@ -103,7 +103,6 @@ def _fits(schema: pa.Schema, mapping: ColumnMapping, columns: list[tuple[StructF
 
 def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
     """A date in the log is no time to who does not know that the column once held dates."""
-    mapping = ColumnMapping.of(snapshot.metadata.configuration)
     names = {
         change.path[0]
         for change in recorded_type_changes(snapshot.schema)
@@ -112,7 +111,7 @@ def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
     for field in snapshot.schema:
         if field.name not in names:
             continue
-        texts = snapshot.files.partition_column(mapping.physical_name(field))
+        texts = snapshot.files.partition_column(snapshot.column_mapping.physical_name(field))
         if pc.any(pc.match_substring_regex(texts, _DATE)).as_py():
             raise FeatureRemovalError(
                 f"The table feature {run.feature} cannot be dropped now.",

@@ -14,7 +14,6 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.log.listing import list_log
 from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
-from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
@@ -155,9 +154,8 @@ def _outside_order(snapshot: Snapshot, columns: Sequence[str]) -> np.ndarray[Any
 def _partition_groups(snapshot: Snapshot) -> np.ndarray[Any, np.dtype[np.int64]]:
     """For each live file a number that is the same within a partition."""
     groups = np.zeros(snapshot.files.num_files, dtype=np.int64)
-    mapping = ColumnMapping.of(snapshot.metadata.configuration)
     fields = (field for field in snapshot.schema if field.name in snapshot.partition_columns)
-    for name in map(mapping.physical_name, fields):
+    for name in map(snapshot.column_mapping.physical_name, fields):
         values = snapshot.files.partition_column(name).combine_chunks()
         encoded = pc.dictionary_encode(values, null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
