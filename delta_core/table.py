@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+# What changes or scans a table loads when a method needs it: opening one must stay quick.
+from delta_core import checkpoint, dml, maintenance, scan, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.commit_files import resolve_predicate
-from delta_core.dml.definition.create import create_table
-from delta_core.dml.row_changes import RowChanges
 from delta_core.errors import ConfigurationError
-from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
-from delta_core.maintenance.feature_alterer import FeatureAlterer
-from delta_core.maintenance.restore.apply import apply_restore
-from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
-from delta_core.maintenance.table_optimizer import TableOptimizer
-from delta_core.maintenance.vacuum.apply import apply_vacuum
-from delta_core.maintenance.vacuum.plan import plan_vacuum
-from delta_core.scan.add_actions import add_actions_table
-from delta_core.scan.appended import appended_batches
-from delta_core.scan.change_data import ChangeDataScan
-from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS
-from delta_core.scan.scan import Scan
 from delta_core.schema.given import GivenSchema, given_schema
 from delta_core.schema.table_schema import TableSchema
 from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
@@ -37,20 +24,24 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_maintenance import TableMaintenance
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
     require_commit_properties,
 )
-from delta_core.transaction.commit_result import Committed
-from delta_core.transaction.read_set import ReadSet
-from delta_core.transaction.serializable_read import verify_serializable
+
+if TYPE_CHECKING:
+    from delta_core.checkpoint import CheckpointInfo, LogCleanup
+    from delta_core.dml import DeleteResult, UpdateResult, Updates
+    from delta_core.execution.executor import Executor
+    from delta_core.maintenance import FeatureAlterer, FsckResult, RestorePlan, TableOptimizer
+    from delta_core.scan import Scan
+    from delta_core.transaction import Committed
 
 Predicate = Expression | str
 
 
-class DeltaTable(RowChanges, TableMaintenance):
+class DeltaTable:
     """A table at a version.
 
     The handle shows one version until `update_incremental`, `load_as_version` or a write made through it
@@ -118,7 +109,7 @@ class DeltaTable(RowChanges, TableMaintenance):
             InvalidTablePropertyError: a property is unknown or has a value that it cannot take.
         """
         store = open_store(table_uri, storage_options=storage_options, clock=clock)
-        create_table(
+        dml.create_table(
             store,
             schema=given_schema(schema),
             partition_by=name_list(partition_by, what="partition_by") or (),
@@ -234,9 +225,13 @@ class DeltaTable(RowChanges, TableMaintenance):
             ConcurrentModificationError: a commit since has added or removed such rows, or changed metadata.
             StaleCommitError: the table was replaced, or its commits since were cleaned up.
         """
-        expression = resolve_predicate(predicate, self._snapshot.schema)
-        reads = ReadSet(whole_table=True) if expression is None else ReadSet(predicates=(expression,))
-        return verify_serializable(self._snapshot, reads)
+        expression = dml.resolve_predicate(predicate, self._snapshot.schema)
+        reads = (
+            transaction.ReadSet(whole_table=True)
+            if expression is None
+            else transaction.ReadSet(predicates=(expression,))
+        )
+        return transaction.verify_serializable(self._snapshot, reads)
 
     def _adopt_result(self, committed: Committed | None) -> None:
         if committed is not None and committed.snapshot is not None:
@@ -258,7 +253,7 @@ class DeltaTable(RowChanges, TableMaintenance):
                 table's: some are deleted by deletion vectors, or columns have other names.
         """
         self._snapshot.require_readable(operation="hand out the table's data files")
-        paths = Scan(self._snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
+        paths = scan.Scan(self._snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
         return [path if "://" in path else f"{self.table_uri}/{path}" for path in paths]
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -267,7 +262,7 @@ class DeltaTable(RowChanges, TableMaintenance):
         Args:
             flatten: one column `partition.x`, `min.x`, ... for each instead of structs.
         """
-        return add_actions_table(self._snapshot, flatten=flatten)
+        return scan.add_actions_table(self._snapshot, flatten=flatten)
 
     def to_batches(
         self,
@@ -304,11 +299,11 @@ class DeltaTable(RowChanges, TableMaintenance):
         return self._scan(columns, filters, row_ids).to_table()
 
     def _scan(self, columns: Sequence[str] | None, filters: Predicate | None, row_ids: bool) -> Scan:
-        return Scan(
+        return scan.Scan(
             self._snapshot,
             predicate=filters,
             columns=name_list(columns),
-            metadata_columns=ROW_TRACKING_COLUMNS if row_ids else (),
+            metadata_columns=scan.ROW_TRACKING_COLUMNS if row_ids else (),
             allowed_roots=self._allowed_roots,
         )
 
@@ -349,14 +344,14 @@ class DeltaTable(RowChanges, TableMaintenance):
         first = starting_version
         if starting_ms is not None:
             first = first_version_since(self._store, starting_ms)
-        scan = ChangeDataScan(
+        changes = scan.ChangeDataScan(
             last,
             starting_version=first,
             columns=name_list(columns),
             predicate=predicate,
             allowed_roots=self._allowed_roots,
         )
-        return pa.RecordBatchReader.from_batches(scan.schema, scan.to_batches())
+        return pa.RecordBatchReader.from_batches(changes.schema, changes.to_batches())
 
     def appended_batches(
         self, since_version: int, columns: Sequence[str] | None = None, filters: Predicate | None = None
@@ -376,7 +371,7 @@ class DeltaTable(RowChanges, TableMaintenance):
         fix = "Pass -1 to read from the first."
         if at_least(-1, since_version, what="version already seen", fix=fix) is None:
             raise ConfigurationError("No version already seen was given.", fix=fix)
-        return appended_batches(
+        return scan.appended_batches(
             self._snapshot,
             since_version=since_version,
             columns=name_list(columns),
@@ -384,15 +379,105 @@ class DeltaTable(RowChanges, TableMaintenance):
             allowed_roots=self._allowed_roots,
         )
 
+    # ------------------------------------------------------------ changing rows
+
+    def delete(
+        self,
+        predicate: Expression | str | None = None,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> DeleteResult:
+        """Delete the rows for which a predicate is true; where it is null, a row stays.
+
+        By deletion vectors where the table property `delta.enableDeletionVectors` says so, else by rewriting
+        the files that lose rows. The handle shows the new version after.
+
+        Args:
+            predicate: Spark SQL text or a tree; None is every row.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            The commit, and metrics by deltalake's names.
+
+        Raises:
+            ExpressionError: the predicate is invalid, does not fit the schema, or fails on a row.
+            InvalidTableError: the table is append-only.
+            UnsupportedTableFeatureError: the table needs what is not written; nothing was.
+            ConcurrentModificationError: another writer has changed or added such rows; nothing was deleted.
+            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+        """
+        self.update_incremental()
+        result = dml.delete_rows(
+            self._snapshot,
+            predicate,
+            allowed_roots=self._allowed_roots,
+            properties=commit_properties,
+            clock=self._clock,
+        )
+        self._adopt_result(result.committed)
+        return result
+
+    def update(
+        self,
+        updates: Updates | None = None,
+        predicate: Expression | str | None = None,
+        *,
+        new_values: Updates | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> UpdateResult:
+        """Assign values to columns of the rows for which a predicate is true; where it is null, a row stays.
+
+        By deletion vectors where the table property `delta.enableDeletionVectors` says so, else by rewriting
+        the files that have such rows. The handle shows the new version after.
+
+        Args:
+            updates: what columns become, by name; `a.b` or `("a", "b")` is a field of a struct. Texts are
+                Spark SQL over the row as it was (`DEFAULT` is the column's default); trees do, too, and any
+                other Python value is itself.
+            predicate: Spark SQL text or a tree; None is every row.
+            new_values: as `updates`, but a text is that text.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            The commit, and metrics by deltalake's names.
+
+        Raises:
+            ConfigurationError: nothing is assigned, or one column twice.
+            ExpressionError: the predicate or an assignment is invalid, does not fit the schema, or fails on
+                a row.
+            SchemaMismatchError: an identity column is assigned.
+            ConstraintViolationError: a row would break a constraint or NOT NULL; shows it.
+            InvalidTableError: the table is append-only.
+            UnsupportedTableFeatureError: the table needs what is not written; nothing was.
+            ConcurrentModificationError: another writer has changed or added such rows; nothing was updated.
+            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+        """
+        self.update_incremental()
+        result = dml.update_rows(
+            self._snapshot,
+            updates,
+            predicate,
+            new_values=new_values,
+            allowed_roots=self._allowed_roots,
+            properties=commit_properties,
+            clock=self._clock,
+        )
+        self._adopt_result(result.committed)
+        return result
+
+    # ------------------------------------------------------------ definition, files and log
+
     @property
     def optimize(self) -> TableOptimizer:
         """Rewriting files: `table.optimize.compact()`."""
-        return TableOptimizer(self, allowed_roots=self._allowed_roots)
+        return maintenance.TableOptimizer(self, allowed_roots=self._allowed_roots)
 
     @property
     def alter(self) -> FeatureAlterer:
         """Changing the definition: `table.alter.add_columns(...)`."""
-        return FeatureAlterer(self, number_rows=self.optimize.number_rows, allowed_roots=self._allowed_roots)
+        return maintenance.FeatureAlterer(
+            self, number_rows=self.optimize.number_rows, allowed_roots=self._allowed_roots
+        )
 
     def restore(
         self,
@@ -424,7 +509,7 @@ class DeltaTable(RowChanges, TableMaintenance):
         require_commit_properties(commit_properties)
         version, time_ms = version_or_time(target, timestamp_ms)
         self.update_incremental()
-        plan = plan_restore(
+        plan = maintenance.plan_restore(
             self._snapshot,
             version=version,
             timestamp_ms=time_ms,
@@ -433,7 +518,7 @@ class DeltaTable(RowChanges, TableMaintenance):
         )
         if not dry_run:
             self._adopt_result(
-                apply_restore(
+                maintenance.apply_restore(
                     self._snapshot,
                     plan,
                     ignore_missing_files=ignore_missing_files,
@@ -473,7 +558,7 @@ class DeltaTable(RowChanges, TableMaintenance):
         """
         require_commit_properties(commit_properties)
         self.update_incremental()
-        plan = plan_vacuum(
+        plan = maintenance.plan_vacuum(
             self._snapshot,
             retention_hours=retention_hours,
             enforce_retention=enforce_retention,
@@ -483,9 +568,57 @@ class DeltaTable(RowChanges, TableMaintenance):
         planned = [file.path for file in plan.files]
         if dry_run:
             return planned
-        result = apply_vacuum(
+        result = maintenance.apply_vacuum(
             self._snapshot, plan, properties=commit_properties, executor=executor, clock=self._clock
         )
         self.update_incremental()
         kept = set(result.kept)
         return [path for path in planned if path not in kept]
+
+    def repair(
+        self,
+        dry_run: bool = True,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> FsckResult:
+        """Take files out of the table whose data the store no longer has; their rows are lost.
+
+        Only a file that the store was asked for by its name, and does not have, counts as missing. One that
+        cannot be read for another reason, such as the lost file of its deletion vector, stays, and is named
+        in `result.plan.unreadable`. Nothing is committed where nothing is missing.
+
+        Args:
+            dry_run: only say which files would go. The default, unlike in deltalake.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Returns:
+            The plan and what came of it; `result.metrics` is what deltalake's `repair` returns.
+
+        Raises:
+            StorageError: the store could not say whether it has a file; nothing was committed.
+            ConcurrentModificationError: another writer has removed one of the files meanwhile.
+            InvalidTableError: the table is append-only.
+            UnsupportedTableFeatureError: the table needs what is not written.
+        """
+        require_commit_properties(commit_properties)
+        self.update_incremental()
+        plan = maintenance.plan_fsck(self._snapshot, allowed_roots=self._allowed_roots, clock=self._clock)
+        if dry_run:
+            return maintenance.planned_only(plan)
+        result = maintenance.apply_fsck(
+            self._snapshot,
+            plan,
+            allowed_roots=self._allowed_roots,
+            properties=commit_properties,
+            clock=self._clock,
+        )
+        self._adopt_result(result.committed)
+        return result
+
+    def create_checkpoint(self) -> CheckpointInfo:
+        """Write a checkpoint of the handle's version."""
+        return checkpoint.write_checkpoint(self._snapshot)
+
+    def cleanup_metadata(self, *, dry_run: bool = False) -> LogCleanup:
+        """Delete log files that the table's log retention no longer needs."""
+        return checkpoint.cleanup_expired_logs(self._snapshot, clock=self._clock, dry_run=dry_run)

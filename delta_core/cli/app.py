@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typer
 
-from delta_core.cli import conformance_command, convert_command, job_commands, log_commands
 from delta_core.cli.command_group import CommandGroup
 from delta_core.version import VERSION
 
@@ -36,24 +35,6 @@ def _root(
     ),
 ) -> None:
     """Options of the program itself."""
-
-
-for _command in (
-    job_commands.describe,
-    log_commands.history,
-    job_commands.plan,
-    job_commands.optimize,
-    job_commands.vacuum,
-    job_commands.checkpoint,
-    job_commands.restore,
-    job_commands.repair,
-    convert_command.convert,
-    log_commands.audit,
-    log_commands.contract,
-    job_commands.run,
-    conformance_command.store_conformance,
-):
-    app.command()(_command)
 
 
 def main() -> None:

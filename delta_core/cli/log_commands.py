@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from delta_core.cli.console import FAILED, print_json, print_line, print_table
+from delta_core.cli.console import FAILED, print_json, print_line
 from delta_core.cli.options import AsJson, OptionFile, Uri, open_table
 from delta_core.cli.render import when
+from delta_core.cli.tables import print_table
 from delta_core.errors import TableNotFoundError
 from delta_core.maintenance.audit import audit as audit_log
 from delta_core.maintenance.observe.wording import counted

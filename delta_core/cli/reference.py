@@ -6,9 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
-from delta_core.cli.app import app
+from delta_core.cli.command_group import BUILT_IN
 from delta_core.cli.option_text import ENVIRONMENT_VARIABLE
 
 _STORAGE_OPTIONS = f"""\
@@ -49,8 +47,8 @@ tells what the writer's clock said; for a table that was copied the two differ.
 def reference_page() -> str:
     """The page as Markdown: the built-in commands, their arguments and options."""
     lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES, _STORAGE_OPTIONS]
-    group: Any = typer.main.get_command(app)
-    for name, command in group.commands.items():
+    for name, known in BUILT_IN.items():
+        command = known.load(name)
         lines += [f"## deltaward {name}", "", _help(command), ""]
         lines += [_usage(name, command), ""]
         rows = list(_options(command))

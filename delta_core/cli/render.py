@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from delta_core.cli.console import print_facts, print_line, print_table
+from delta_core.cli.console import print_line
+from delta_core.cli.tables import print_facts, print_table
 from delta_core.jobs.job_result import JobResult
 from delta_core.maintenance.observe.wording import counted, size
 

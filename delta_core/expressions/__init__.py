@@ -1,1 +1,27 @@
 """One predicate tree: parsed from Spark SQL text, then evaluated, used for skipping, or rendered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from delta_core.expressions.parse import parse_predicate as parse_predicate
+    from delta_core.expressions.parse import parse_value as parse_value
+    from delta_core.expressions.stored_expressions import (
+        parse_stored as parse_stored,
+    )
+    from delta_core.expressions.stored_expressions import (
+        resolve_stored as resolve_stored,
+    )
+
+__getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "parse_predicate": "delta_core.expressions.parse",
+        "parse_stored": "delta_core.expressions.stored_expressions",
+        "parse_value": "delta_core.expressions.parse",
+        "resolve_stored": "delta_core.expressions.stored_expressions",
+    },
+)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import ArithmeticOperator, ComparisonOperator
 from delta_core.schema.arrow import TIMESTAMP_ARROW
+from delta_core.schema.arrow_values import ARROW_FALSE
 
 Operand = Any
 """A pyarrow Array, ChunkedArray or Scalar."""
@@ -55,7 +56,7 @@ def compare(operator: ComparisonOperator, left: Operand, right: Operand) -> Oper
     if operator == ComparisonOperator.EQ_NULL_SAFE:
         equal = compare(ComparisonOperator.EQ, left, right)
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(pc.fill_null(equal, False), both_null)
+        return pc.or_(pc.fill_null(equal, ARROW_FALSE), both_null)
     if pa.types.is_floating(left.type):
         return _compare_floats(operator, left, right)
     return _PLAIN[operator](left, right)
@@ -310,7 +311,7 @@ def _is_plain_number(value: Operand) -> bool:
 
 def _refuse_zero_division(left: Operand, right: Operand) -> None:
     zero = pc.equal(right, pc.cast(pa.scalar(0), right.type))
-    offending = pc.and_kleene(pc.fill_null(zero, False), pc.is_valid(left))
+    offending = pc.and_kleene(pc.fill_null(zero, ARROW_FALSE), pc.is_valid(left))
     found = offending.as_py() if isinstance(offending, pa.Scalar) else pc.any(offending).as_py()
     if found:
         raise ExpressionError(

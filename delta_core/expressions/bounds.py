@@ -36,6 +36,7 @@ from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.functions import FUNCTIONS
 from delta_core.expressions.literals import literal_scalar
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import ARROW_FALSE, ARROW_TRUE, ARROW_ZERO
 
 Mask = npt.NDArray[np.bool_]
 
@@ -132,7 +133,7 @@ def may_be_null(operand: Expression, stats: StatsColumns) -> Mask:
             if exact is not None:
                 return as_mask(pc.is_null(exact), unknown=True)
             if known is not None and known.null_count is not None:
-                return as_mask(pc.greater(known.null_count, 0), unknown=True)
+                return as_mask(pc.greater(known.null_count, ARROW_ZERO), unknown=True)
             return everywhere(stats)
     if _is_strict(operand):
         result = np.zeros(stats.num_files, dtype=np.bool_)
@@ -174,7 +175,7 @@ def everywhere(stats: StatsColumns) -> Mask:
 
 def as_mask(value: Any, *, unknown: bool) -> Mask:
     """A boolean array as a mask of our own; null becomes `unknown`."""
-    filled = pc.fill_null(value, unknown)
+    filled = pc.fill_null(value, ARROW_TRUE if unknown else ARROW_FALSE)
     if isinstance(filled, pa.ChunkedArray):
         # Chunked arrays give read-only views or copies depending on their chunks; a copy is always ours.
         return np.array(filled.to_numpy(), dtype=np.bool_)

@@ -25,6 +25,7 @@ from delta_core.expressions.literals import (
     literal_type,
 )
 from delta_core.expressions.render import to_spark_sql
+from delta_core.schema.arrow_values import ARROW_FALSE
 from delta_core.schema.types import (
     DATE,
     DOUBLE,
@@ -138,7 +139,7 @@ def evaluate_case(call: Call, data: Rows, run: Run) -> pa.Array | pa.ChunkedArra
         truth = run(condition, rest)
         if pa.types.is_null(truth.type):
             continue
-        mask = pc.fill_null(truth, False)
+        mask = pc.fill_null(truth, ARROW_FALSE)
         taken = np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in _chunks(mask, mask.type)])
         if taken.any():
             parts.append(run(value, rest.filter(mask)))
@@ -169,7 +170,7 @@ def evaluate_extreme(name: str, values: Sequence[Any]) -> Any:
     found = pc.max_element_wise(*typed, skip_nulls=True)
     if pa.types.is_floating(target):
         for value in typed:
-            is_nan = pc.fill_null(pc.is_nan(value), False)
+            is_nan = pc.fill_null(pc.is_nan(value), ARROW_FALSE)
             found = pc.if_else(is_nan, pa.scalar(float("nan"), target), found)
     return found
 

@@ -31,6 +31,7 @@ from delta_core.expressions.functions import FUNCTIONS, as_string
 from delta_core.expressions.listed_values import listed_values
 from delta_core.expressions.literals import literal_scalar
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import ARROW_FALSE, arrow_scalar
 
 Data = TypeVar("Data", pa.Table, pa.RecordBatch)
 
@@ -54,7 +55,7 @@ def matches(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array
     value = evaluate(expression, data)
     if pa.types.is_null(value.type):
         return pa.repeat(pa.scalar(False), data.num_rows)
-    return pc.fill_null(value, False)
+    return pc.fill_null(value, ARROW_FALSE)
 
 
 def filter_rows(expression: Expression, data: Data) -> Data:
@@ -173,8 +174,8 @@ def _is_in(value: Operand, literals: tuple[Literal, ...]) -> Operand:
         found = compare(ComparisonOperator.EQ, value, known[0])
         for scalar in known[1:]:
             found = pc.or_kleene(found, compare(ComparisonOperator.EQ, value, scalar))
-        found = pc.fill_null(found, False)
-    null = pa.scalar(None, pa.bool_())
+        found = pc.fill_null(found, ARROW_FALSE)
+    null = arrow_scalar(None, pa.bool_())
     if listed.has_null:
         # Not found among the known values may still be the unknown one.
         found = pc.if_else(found, pa.scalar(True), null)

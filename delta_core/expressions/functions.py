@@ -18,6 +18,7 @@ from delta_core.expressions import rounding
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.literals import DATETIMES, FLOATING, is_numeric
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import ARROW_FALSE
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -257,7 +258,7 @@ def _is_nan(arguments: Sequence[Operand]) -> Operand:
     value = arguments[0]
     if pa.types.is_null(value.type):
         return pc.is_valid(value)
-    return pc.fill_null(pc.is_nan(value), False)
+    return pc.fill_null(pc.is_nan(value), ARROW_FALSE)
 
 
 def _size(arguments: Sequence[Operand]) -> Operand:

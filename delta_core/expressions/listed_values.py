@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from delta_core.expressions.ast import Literal
 from delta_core.expressions.literals import literal_scalar
+from delta_core.schema.arrow_values import arrow_array
 
 _KEPT_LISTS = 16
 
@@ -64,7 +65,7 @@ def _of(key: _Same) -> ListedValues:
     array = low = high = None
     # NaN and -0.0 are not compared as Arrow's sets do.
     if len(types) == 1 and not pa.types.is_floating(known[0].type):
-        array = pa.array([scalar.as_py() for scalar in known], known[0].type)
+        array = arrow_array([scalar.as_py() for scalar in known], known[0].type)
         span = pc.min_max(array)
         low, high = span["min"], span["max"]
     return ListedValues(

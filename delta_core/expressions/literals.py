@@ -11,6 +11,7 @@ import pyarrow as pa
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Literal
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import arrow_scalar
 from delta_core.schema.partition_values import parse_timestamp, rescale
 from delta_core.schema.types import (
     BINARY,
@@ -108,7 +109,7 @@ def literal_scalar(literal: Literal) -> pa.Scalar:
     if isinstance(value, Decimal) and isinstance(data_type, DecimalType):
         value = rescale(value, data_type.scale)
     try:
-        return pa.scalar(value, type=target)
+        return arrow_scalar(value, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise ExpressionError(
             f"{literal.value!r} is not a value of type {data_type}",

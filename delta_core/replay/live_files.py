@@ -24,6 +24,7 @@ from delta_core.replay.distinct_files import PathNumbers
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.map_texts import CodedTexts, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
+from delta_core.schema.arrow_values import ARROW_FALSE, arrow_array
 from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_text, with_letters
 
 BoolMask = npt.NDArray[np.bool_]
@@ -188,7 +189,9 @@ class LiveFiles:
         """
         if isinstance(rows, (pa.Array, pa.ChunkedArray)):
             chosen = (
-                np.asarray(pc.fill_null(rows, False)) if pa.types.is_boolean(rows.type) else np.asarray(rows)
+                np.asarray(pc.fill_null(rows, ARROW_FALSE))
+                if pa.types.is_boolean(rows.type)
+                else np.asarray(rows)
             )
         else:
             chosen = np.asarray(rows)
@@ -295,7 +298,7 @@ def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.A
             spellings.update(
                 f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded, ascii_only)
             )
-    return pa.array(list(spellings), pa.string())
+    return arrow_array(list(spellings), pa.string())
 
 
 def may_be_escaped(key: FileKey) -> bool:

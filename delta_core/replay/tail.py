@@ -16,6 +16,7 @@ from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, LIVE_FILE_SCHE
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
 from delta_core.actions.validation import dv_unique_id
 from delta_core.log.commit_reader import CommitData
+from delta_core.schema.arrow_values import arrow_array
 from delta_core.storage.uri import canonical_log_path
 
 FileKey = tuple[str, str]
@@ -118,17 +119,12 @@ def _batch(rows: list[Fields], schema: pa.Schema, keys: Mapping[str, str]) -> pa
 
 
 def _column(values: list[Any], data_type: pa.DataType) -> pa.Array:
-    if pa.types.is_map(data_type):
-        return pa.array([None if value is None else list(value.items()) for value in values], data_type)
     if data_type == DELETION_VECTOR_TYPE:
         names = [data_type.field(index).name for index in range(data_type.num_fields)]
-        return pa.array(
-            [
-                None
-                if value is None
-                else {name: value.get(key) for name, key in zip(names, _DELETION_VECTOR_KEYS, strict=True)}
-                for value in values
-            ],
-            data_type,
-        )
-    return pa.array(values, data_type)
+        values = [
+            None
+            if value is None
+            else {name: value.get(key) for name, key in zip(names, _DELETION_VECTOR_KEYS, strict=True)}
+            for value in values
+        ]
+    return arrow_array(values, data_type)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from delta_core import expressions
 from delta_core.actions import Action, AddFile, Metadata, Protocol, RemoveFile
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.expressions.ast import Expression
-from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.scan.past_files import PastFileReaders
 from delta_core.scan.past_states import Rules, require_same_rules, rules_after
@@ -88,7 +88,7 @@ def appended_batches(
     """
     snapshot.require_readable()
     schema = snapshot.schema
-    predicate = parse_predicate(filters, schema) if isinstance(filters, str) else filters
+    predicate = expressions.parse_predicate(filters, schema) if isinstance(filters, str) else filters
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
     resolved = None if predicate is None else resolve(predicate, schema)
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from delta_core import expressions
 from delta_core.actions import (
     Action,
     AddCdcFile,
@@ -32,7 +33,6 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.expressions.ast import TRUE, Expression
-from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
@@ -112,7 +112,7 @@ class ChangeDataScan:
         self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
         if isinstance(predicate, str):
-            predicate = parse_predicate(predicate, schema)
+            predicate = expressions.parse_predicate(predicate, schema)
         resolved = TRUE if predicate is None else resolve_predicate(predicate, schema)
         mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(f.name for f in CHANGE_COLUMNS))
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core import expressions
 from delta_core.errors import ExpressionError
 from delta_core.expressions.arithmetic import convert
 from delta_core.expressions.ast import (
@@ -53,11 +54,11 @@ from delta_core.expressions.columns import (
 from delta_core.expressions.datetime_functions import TRUNCATION_UNITS, is_sortable, pattern_directives
 from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.literals import INTEGRAL_RANGES, literal_type
-from delta_core.expressions.parse import parse_value
 from delta_core.expressions.skipping import may_match
 from delta_core.expressions.typing import find_column, type_of
 from delta_core.scan.writers_bounds import next_prefix
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import ARROW_FALSE
 from delta_core.schema.types import (
     BINARY,
     DATE,
@@ -115,7 +116,7 @@ def generated_partitions(schema: StructType, partition_columns: Sequence[str]) -
         if field is None or not isinstance(text, str):
             continue
         try:
-            expression = parse_value(text, schema)
+            expression = expressions.parse_value(text, schema)
         except ExpressionError:
             # It may use any function of the engine that made the table; it then prunes nothing.
             continue
@@ -197,9 +198,9 @@ def _source_stats(
         return None
     minimum, maximum = lows[0], highs[0]
     for low, high in zip(lows[1:], highs[1:], strict=True):
-        above = pc.fill_null(pc.greater(minimum, low), False)
+        above = pc.fill_null(pc.greater(minimum, low), ARROW_FALSE)
         minimum = pc.if_else(above, minimum, pc.coalesce(low, minimum))
-        below = pc.fill_null(pc.less(maximum, high), False)
+        below = pc.fill_null(pc.less(maximum, high), ARROW_FALSE)
         maximum = pc.if_else(below, maximum, pc.coalesce(high, maximum))
     return ColumnStats(minimum=minimum, maximum=maximum, null_count=nulls)
 

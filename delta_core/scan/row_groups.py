@@ -15,6 +15,7 @@ from delta_core.expressions.typing import find_column
 from delta_core.scan.footer_statistics import footer_leaf, footer_positions
 from delta_core.scan.statistics import has_bounds
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import arrow_array
 from delta_core.schema.column_mapping import ColumnMapping, ColumnMappingMode
 from delta_core.schema.types import VOID, ArrayType, MapType, StructType
 
@@ -63,12 +64,12 @@ def matching_row_groups(
         columns[path] = ColumnStats(
             minimum=bounds[0],
             maximum=bounds[1],
-            null_count=pa.array([leaf.null_count for leaf in found], pa.int64()),
+            null_count=arrow_array([leaf.null_count for leaf in found], pa.int64()),
         )
     partitions = pa.table({name: pa.repeat(value, len(groups)) for name, value in constants.items()})
     stats = StatsColumns(
         num_files=len(groups),
-        num_records=pa.array([metadata.row_group(group).num_rows for group in groups], pa.int64()),
+        num_records=arrow_array([metadata.row_group(group).num_rows for group in groups], pa.int64()),
         columns=columns,
         partitions=partitions if constants else None,
     )
@@ -77,7 +78,7 @@ def matching_row_groups(
 
 def _bound_array(values: list[object], target: pa.DataType) -> pa.Array | None:
     try:
-        return pa.array(values, target)
+        return arrow_array(values, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         # A file may hold another type than the schema; its bounds are then of no use.
         return None

@@ -10,10 +10,10 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
+from delta_core import expressions
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.expressions.ast import TRUE, Expression
-from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.data_skipping import FilesOfPartitions, prune_by_partitions, prune_by_statistics
@@ -73,7 +73,7 @@ class Scan:
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         schema = snapshot.schema
         if isinstance(predicate, str):
-            self._predicate = parse_predicate(predicate, schema)
+            self._predicate = expressions.parse_predicate(predicate, schema)
         else:
             self._predicate = TRUE if predicate is None else resolve_predicate(predicate, schema)
         self._partition_columns = canonical_names(schema, snapshot.partition_columns)

@@ -24,6 +24,7 @@ from delta_core.expressions.bounds import ColumnStats
 from delta_core.scan.uniform_statistics import read_uniform
 from delta_core.scan.writers_bounds import outer_decimals, outer_strings, outer_timestamps
 from delta_core.schema.arrow import type_to_arrow
+from delta_core.schema.arrow_values import ARROW_ZERO, arrow_array, arrow_scalar
 from delta_core.schema.partition_values import parse_timestamp, rescale
 from delta_core.schema.types import (
     BYTE,
@@ -164,12 +165,12 @@ def _has_all_bounds(found: ParsedStatistics) -> bool:
 
 def _plausible(found: ParsedStatistics) -> ParsedStatistics:
     """Counts below zero, more nulls than rows, a minimum above the maximum: such say nothing."""
-    records = _unless(pc.less(found.num_records, 0), found.num_records)
+    records = _unless(pc.less(found.num_records, ARROW_ZERO), found.num_records)
     columns = {}
     for path, column in found.columns.items():
         nulls = column.null_count
         if nulls is not None:
-            nulls = _unless(pc.less(nulls, 0), nulls)
+            nulls = _unless(pc.less(nulls, ARROW_ZERO), nulls)
             nulls = _unless(pc.less(records, nulls), nulls)
         low, high = column.minimum, column.maximum
         if low is not None and high is not None:
@@ -215,8 +216,8 @@ def _read_joined(
         texts = pc.fill_null(pc.if_else(pc.equal(texts, ""), "{}", texts), "{}")
         if not _are_objects(texts):
             return None
-    lines = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    joined = pc.binary_join(lines, "\n")[0].as_buffer()
+    lines = pa.ListArray.from_arrays(arrow_array([0, len(texts)], pa.int32()), texts)
+    joined = pc.binary_join(lines, arrow_scalar("\n", pa.string()))[0].as_buffer()
     # A line break inside a text, or two documents in one, would shift all rows behind it.
     breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
     if breaks != len(texts) - 1:
