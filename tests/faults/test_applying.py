@@ -17,7 +17,7 @@ from tests.faults.apply import FaultGone, change, put_in, put_in_when_imported
 from tests.faults.fault import Fault, returns
 from tests.support.repository import ROOT
 
-SOURCE = '''
+SOURCE = """
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +55,7 @@ class Thing(Base):
 
 def plain(value):
     return value
-'''
+"""
 
 
 @pytest.fixture
