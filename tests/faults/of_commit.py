@@ -60,6 +60,13 @@ def _stays_as_it_was(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, winner: self
 
 
+def _key_of_the_try(original: Callable[..., Any]) -> Callable[..., Any]:
+    def idempotency_key(task: Any, table: Any, **given: Any) -> Any:
+        return original(replace(task, run_id=f"{task.run_id} {task.try_number}"), table, **given)
+
+    return idempotency_key
+
+
 def _without_rule(rule: str, guarantee: str) -> Fault:
     return Fault(
         name=f"no conflict rule {rule}",
@@ -111,6 +118,13 @@ FAULTS = [
         target=f"{_IDEMPOTENCY}:covering",
         mutate=returns(None),
         killer=f"{_KEY_TESTS}::test_twin_that_wins_the_race_is_found_at_the_rebase",
+    ),
+    Fault(
+        name="the idempotency key is made of the try",
+        guarantee="every try of a task has one idempotency key",
+        target="delta_airflow.operators.provenance:idempotency_key",
+        mutate=_key_of_the_try,
+        killer="tests/unit/jobs/test_task_key.py::test_every_try_of_a_task_has_one_key",
     ),
     Fault(
         name="an unknown outcome deletes the data files",
