@@ -40,11 +40,17 @@ CALLS = REPOSITORY / ".ci" / "out" / "mutation-calls"
 
 AREAS = {
     "commit": ("delta_core/transaction",),
-    "replay": ("delta_core/replay", "delta_core/log", "delta_core/snapshot"),
+    "replay": (
+        "delta_core/replay",
+        "delta_core/log",
+        "delta_core/snapshot/open_log.py",
+        "delta_core/snapshot/snapshot.py",
+        "delta_core/snapshot/version_floor.py",
+    ),
     "cleanup": (
         "delta_core/maintenance/vacuum",
         "delta_core/maintenance/fsck",
-        "delta_core/maintenance/restore",
+        "delta_core/maintenance/restore/apply.py",
         "delta_core/checkpoint",
     ),
     "feature drop": ("delta_core/maintenance/feature_drop", "delta_core/dml/definition/identity.py"),
