@@ -75,11 +75,12 @@ def base_environment(
         extra["driver_socket"] = str(driver_socket)
     if driver_python is not None:
         extra["python"] = str(driver_python)
+    path = [str(REPOSITORY), str(REPOSITORY / "plugins"), *filter(None, [kept.get("PYTHONPATH")])]
     return {
         **kept,
         # Airflow starts programs by name; ours must be the ones found.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")]),
+        "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
         # Nothing here leaves this machine, so a proxy that the environment names must not get in between.
         "NO_PROXY": f"{LOOPBACK},localhost",

@@ -1,4 +1,4 @@
-"""mutmut's mutants of commit, replay and cleanup, against the quick tests that call the mutated function.
+"""mutmut's mutants of what the protocol rests on, against the quick tests that call the mutated function.
 
     nice python benchmarks/soak/mutation.py [--mutants 400] [--seconds 3600] [--seed 1]
 
@@ -40,9 +40,36 @@ CALLS = REPOSITORY / ".ci" / "out" / "mutation-calls"
 
 AREAS = {
     "commit": ("delta_core/transaction",),
-    "replay": ("delta_core/replay", "delta_core/log"),
-    "cleanup": ("delta_core/maintenance/vacuum", "delta_core/checkpoint"),
+    "replay": (
+        "delta_core/replay",
+        "delta_core/log",
+        "delta_core/snapshot/open_log.py",
+        "delta_core/snapshot/snapshot.py",
+        "delta_core/snapshot/version_floor.py",
+    ),
+    "cleanup": (
+        "delta_core/maintenance/vacuum",
+        "delta_core/maintenance/fsck",
+        "delta_core/maintenance/restore/apply.py",
+        "delta_core/checkpoint",
+    ),
+    "feature drop": ("delta_core/maintenance/feature_drop", "delta_core/dml/definition/identity.py"),
+    "leases": (
+        "delta_core/storage/lease.py",
+        "delta_core/storage/lease_files.py",
+        "delta_core/jobs/lease.py",
+    ),
+    "stores": (
+        "delta_core/storage/local.py",
+        "delta_core/storage/local_walk.py",
+        "delta_core/storage/log_store.py",
+        "delta_core/storage/cached.py",
+        "delta_core/storage/dynamodb_entries.py",
+        "delta_core/storage/s3_dynamodb.py",
+    ),
 }
+"""What is mutated: folders, without those in them, and files."""
+
 TESTS = (
     "tests/unit/transaction",
     "tests/unit/replay",
@@ -51,8 +78,24 @@ TESTS = (
     "tests/unit/checkpoint",
     "tests/unit/maintenance/test_vacuum.py",
     "tests/unit/maintenance/test_vacuum_report.py",
+    "tests/unit/maintenance/test_vacuum_vectors.py",
+    "tests/unit/maintenance/test_pins.py",
+    "tests/unit/maintenance/test_fsck.py",
     "tests/unit/maintenance/test_restore.py",
     "tests/unit/maintenance/test_compaction.py",
+    "tests/unit/maintenance/test_feature_drop.py",
+    "tests/unit/maintenance/test_feature_drop_columns.py",
+    "tests/unit/maintenance/test_feature_drop_history.py",
+    "tests/unit/maintenance/test_feature_drop_refusals.py",
+    "tests/unit/maintenance/test_shallow_clone_rewriting.py",
+    "tests/unit/storage/test_local.py",
+    "tests/unit/storage/test_local_links.py",
+    "tests/unit/storage/test_backup_links.py",
+    "tests/unit/storage/test_cached.py",
+    "tests/unit/storage/test_lease.py",
+    "tests/unit/storage/test_s3_dynamodb.py",
+    "tests/unit/storage/test_dynamodb_attempts.py",
+    "tests/unit/jobs/test_job_lease.py",
     "tests/unit/dml",
     "tests/unit/scan",
     "tests/concurrency/test_ambiguous_writes.py",
@@ -100,7 +143,7 @@ def main() -> int:
 
 def drawn(seed: str) -> list[SourceMutant]:
     """All mutants of the areas, in the order that the seed draws."""
-    files = [path for folders in AREAS.values() for folder in folders for path in Path(folder).glob("*.py")]
+    files = [path for places in AREAS.values() for place in places for path in _files(Path(place))]
     found = [mutant for path in sorted(files) for mutant in source_mutants(str(path), path.read_text())]
     random.Random(f"mutation:{seed}").shuffle(found)
     return found
@@ -203,8 +246,8 @@ class Tally:
     def __init__(self, seed: str, mutants: Sequence[SourceMutant]) -> None:
         self.seed = seed
         self.mutants = mutants
-        folders = [folder for folders in AREAS.values() for folder in folders]
-        self.sources = _hash_of(*folders, "tests/support/mutation")
+        places = [place for places in AREAS.values() for place in places]
+        self.sources = _hash_of(*places, "tests/support/mutation")
         self.verdicts = ""
         self.earlier_seconds = 0.0
 
@@ -261,13 +304,17 @@ class Tally:
 
 
 def _area_of(path: str) -> str:
-    return next(area for area, folders in AREAS.items() if path.startswith(folders))
+    return next(area for area, places in AREAS.items() if path.startswith(places))
 
 
-def _hash_of(*folders: str) -> str:
-    """Of all Python files below some folders: another text may give other mutants and other witnesses."""
+def _files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else list(place.glob("*.py"))
+
+
+def _hash_of(*places: str) -> str:
+    """Of some Python files, or all in some folders: another text may give other mutants and witnesses."""
     digest = hashlib.sha256()
-    for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
+    for path in sorted(path for place in places for path in _files(Path(place))):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

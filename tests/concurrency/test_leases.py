@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 
 TTL_SECONDS = 0.4
 WORKERS = 4
@@ -86,7 +86,7 @@ def race(root: Path, stop: Path) -> list[dict[str, Any]]:
                     stdout=subprocess.PIPE,
                     text=True,
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    env={**os.environ, "PYTHONPATH": import_path()},
                 )
             )
             for number in range(WORKERS)

@@ -16,7 +16,7 @@ from delta_core.scan.scan import Scan
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 
 WRITER = """
 import json, sys
@@ -48,7 +48,7 @@ def run_writers(uri: Path, *, writers: int, count: int, kind: str) -> list[list[
                     stdout=subprocess.PIPE,
                     text=True,
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    env={**os.environ, "PYTHONPATH": import_path()},
                 )
             )
             for name in range(writers)

@@ -26,7 +26,7 @@ from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place
 from tests.support.fault_plan import RandomFaults
 from tests.support.fault_proxy import FaultProxy
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 from tests.support.soak import SEED, SOAKING
 
 pytestmark = [pytest.mark.extra, pytest.mark.timeout(3600 if SOAKING else 300)]
@@ -97,7 +97,7 @@ def _run_writers(uri: str, options: dict[str, str]) -> list[list[dict[str, Any]]
                         stdout=subprocess.PIPE,
                         text=True,
                         cwd=ROOT,
-                        env={**os.environ, "PYTHONPATH": str(ROOT), "DELTAWARD_CACHE_BYTES": "0"},
+                        env={**os.environ, "PYTHONPATH": import_path(), "DELTAWARD_CACHE_BYTES": "0"},
                     )
                 )
             )

@@ -18,7 +18,7 @@ from delta_core.execution.sinks import event_from_json
 from delta_core.jobs.codec import spec_to_json
 from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.main import EVENT_PREFIX
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 
 TIMEOUT_SECONDS = 120
 
@@ -49,7 +49,7 @@ class Driver:
         self.process = subprocess.Popen(
             [sys.executable, "-m", *module, *arguments],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"},
+            env={**os.environ, "PYTHONPATH": import_path("plugins")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

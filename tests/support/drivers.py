@@ -12,6 +12,7 @@ from pathlib import Path
 from delta_core.jobs.codec import result_from_json, spec_to_json
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
+from tests.support.repository import import_path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -90,7 +91,7 @@ def start_driver(
         process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'plugins'}"},
+            env={**os.environ, "PYTHONPATH": import_path("plugins")},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

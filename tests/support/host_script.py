@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_jobs.driver_host import DriverHost
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,10 @@ def script_host(socket: Path) -> AbstractContextManager[RunningHost]:
 
 def driver_host(socket: Path) -> AbstractContextManager[RunningHost]:
     """A running host of the real driver, with the search path that the demonstration gives its drivers."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "plugins")])
     command = [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(socket)]
-    return _running(command, socket, {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"})
+    return _running(
+        command, socket, {**os.environ, "PYTHONPATH": import_path("plugins"), "PYTHONSAFEPATH": "1"}
+    )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -12,6 +13,18 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = ("delta_core", "spark_jobs", "plugins", "dags", "demo", "benchmarks", "tests")
 
 _FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+
+
+def import_path(*folders: str) -> str:
+    """PYTHONPATH of a program of this repository: what this process was given comes last.
+
+    Args:
+        folders: more folders of the repository, besides its root.
+    """
+    given = os.environ.get("PYTHONPATH")
+    return os.pathsep.join(
+        [str(ROOT), *(str(ROOT / folder) for folder in folders), *([given] if given else [])]
+    )
 
 
 @cache

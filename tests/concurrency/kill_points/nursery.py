@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.concurrency.kill_points.child import Request, run_in_child
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, import_path
 
 CHILD_SECONDS = 60.0
 _LOOKS_EVERY_SECONDS = 0.001
@@ -57,7 +57,7 @@ class Nursery:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.concurrency.kill_points.nursery"],
             cwd=ROOT,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": import_path()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -65,30 +64,6 @@ class Swap:
 def source_of(module: ModuleType) -> str:
     """A module's text, as it was imported."""
     return inspect.getsource(module)
-
-
-def edited(target: Target, edits: Sequence[tuple[str, str]]) -> Swap:
-    """The function with texts of its own source replaced, each of which is there exactly once.
-
-    Raises:
-        MutantGone: there is no such function, or a text is not there exactly once, or nothing changes.
-    """
-    try:
-        module = importlib.import_module(target.module)
-    except ModuleNotFoundError as error:
-        raise MutantGone(f"{target}: {error}") from error
-    source = source_of(module)
-    node = function_node(ast.parse(source), target.function)
-    if node is None:
-        raise MutantGone(f"{target}: there is no such function")
-    lines = source.splitlines(keepends=True)
-    first, last = node.lineno - 1, node.end_lineno or node.lineno
-    body = "".join(lines[first:last])
-    for old, new in edits:
-        if body.count(old) != 1:
-            raise MutantGone(f"{target}: {old!r} is there {body.count(old)} times")
-        body = body.replace(old, new)
-    return swap(module, target.function, "".join([*lines[:first], body, *lines[last:]]))
 
 
 def swap(module: ModuleType, function: str, source: str) -> Swap:

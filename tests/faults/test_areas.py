@@ -1,0 +1,37 @@
+"""The table of areas is whole: each area of `.ci/run` has faults, and every name in it means something."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.faults.areas import AREAS, Catch
+from tests.faults.table import FAULTS
+from tests.support.repository import ROOT
+
+CATCHES = [catch for catches in AREAS.values() for catch in catches]
+
+
+def test_every_area_that_runs_tests_has_faults() -> None:
+    commands = (ROOT / ".ci" / "run").read_text()
+    areas = re.findall(r"^tests (\w+) ", commands, re.MULTILINE)
+    assert areas
+    assert set(AREAS) == {"test", *areas}
+    assert all(AREAS.values())
+
+
+def test_every_fault_is_in_some_area_and_no_two_are_alike() -> None:
+    assert {catch.fault for catch in CATCHES} == set(FAULTS)
+    assert len({(fault.target, fault.mutate) for fault in FAULTS.values()}) == len(FAULTS)
+
+
+@pytest.mark.parametrize("catch", CATCHES, ids=lambda catch: f"{catch.fault}: {catch.tests}")
+def test_what_must_catch_a_fault_is_there(catch: Catch) -> None:
+    file, *names = catch.tests.split("::")
+    body = ast.parse((ROOT / file).read_text()).body
+    for name in names:
+        (found,) = [node for node in body if getattr(node, "name", None) == name]
+        assert isinstance(found, ast.ClassDef | ast.FunctionDef)
+        body = found.body
