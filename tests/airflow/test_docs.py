@@ -51,6 +51,7 @@ def test_the_document_lists_every_extra() -> None:
     assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == EXTRA_NAMES
 
 
+@pytest.mark.slow
 def test_the_examples_run(run_dags: Runner, tmp_path: Path) -> None:
     flights, orders = tmp_path / "data" / "flights", tmp_path / "data" / "orders"
     for month in (1, 2, 3):

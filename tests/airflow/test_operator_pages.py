@@ -200,6 +200,7 @@ def ran(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran
     return Ran(run_examples(home, *RUNS, data=data), data)
 
 
+@pytest.mark.slow
 def test_every_run_ends_well_without_spark(ran: Ran) -> None:
     assert {run: ran.seen[run]["state"] for run in RUNS} == dict.fromkeys(RUNS, "success")
     assert ran.seen["spark_loaded"] is False

@@ -82,6 +82,7 @@ def test_a_load_tells_its_progress_and_applies_once(tmp_path: Path, source: Path
     assert len(rows_of(tmp_path / "table")) == 100
 
 
+@pytest.mark.slow
 def test_a_killed_driver_leaves_the_table_as_it_was_and_a_retry_succeeds(
     tmp_path: Path, source: Path
 ) -> None:

@@ -25,6 +25,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.upgrade import supported_features
+from tests.support.soak import drawn
 
 HOUR = 3_600
 NARROW = pa.table({"id": [100], "n": pa.array([1], pa.int32())})
@@ -321,17 +322,23 @@ def _drop(table: DeltaTable, name: str, truncate: bool) -> None:
     table.alter.drop_feature(name, truncate_history=truncate)
 
 
-@pytest.mark.parametrize("landed", [False, True])
 @pytest.mark.parametrize(
-    ("name", "truncate"),
-    [
-        ("deletionVectors", False),
-        ("rowTracking", False),
-        ("v2Checkpoint", False),
-        ("columnMapping", False),
-        ("typeWidening", False),
-        ("deletionVectors", True),
-    ],
+    ("name", "truncate", "landed"),
+    drawn(
+        (
+            (name, truncate, landed)
+            for name, truncate in (
+                ("deletionVectors", False),
+                ("rowTracking", False),
+                ("v2Checkpoint", False),
+                ("columnMapping", False),
+                ("typeWidening", False),
+                ("deletionVectors", True),
+            )
+            for landed in (False, True)
+        ),
+        usual=4,
+    ),
 )
 def test_who_is_killed_leaves_a_table_and_a_second_run_finishes(
     tmp_path: Path, name: str, truncate: bool, landed: bool
