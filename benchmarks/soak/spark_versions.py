@@ -111,7 +111,7 @@ def jobs(data: dict[str, Path]) -> Iterator[tuple[str, str, dict[str, Any], pa.T
         month = {"january": 1, "rest_of_january": 1, "february": 2, "march": 3}[name]
         params = {"source": {"format": "csv", "uris": [path.as_uri()]}, "mode": "append", **shared}
         if month > 1:
-            params |= {"mode": "replace_where", "replace_where": f"year = 2013 AND month = {month}"}
+            params |= {"mode": "overwrite", "replace_where": f"year = 2013 AND month = {month}"}
         yield f"load {name}", "load", params, pa.concat_tables(rows, promote_options="permissive")
     merge = yaml.safe_load((CONFIG / "flights_corrections.yaml").read_text())
     merge["contract"] = {name: contract[name] + merge["contract"][name] for name in contract}

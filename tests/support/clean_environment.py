@@ -91,5 +91,7 @@ def users_shell(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Each JVM runs one small job: compiling for speed later costs more than it brings.
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         **kept,
     }
