@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import signal
 import socket
@@ -19,7 +18,8 @@ from pathlib import Path
 from types import FrameType
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConfigurationError, JobError
+from delta_core.errors import JobError
+from spark_jobs.installed_spark import check_installed
 
 HOST = "127.0.0.1"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -73,7 +73,7 @@ class ConnectServer:
 
         Raises:
             JobError: the server ended or did not answer in time; the log's tail is the cause.
-            ConfigurationError: pyspark is not installed.
+            ConfigurationError: pyspark is not installed, or not as `check_installed` wants it.
         """
         chosen = port or free_port()
         folder = Path(directory).resolve()
@@ -177,10 +177,7 @@ def server_environment() -> dict[str, str]:
 
 def spark_home() -> Path:
     """The Spark distribution inside the installed pyspark package."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise ConfigurationError("pyspark is not installed.", fix="pip install 'deltaward[spark]'")
-    return Path(spec.origin).parent
+    return check_installed(with_jvm=True)
 
 
 def free_port() -> int:

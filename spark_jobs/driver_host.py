@@ -46,6 +46,7 @@ from spark_jobs.driver_requests import (
     require_same_user,
     require_waiting,
 )
+from spark_jobs.installed_spark import check_installed
 from spark_jobs.watchdog import exit_with_parent
 
 _LOGGER = logging.getLogger(__name__)
@@ -316,8 +317,7 @@ def preload() -> list[str]:
     Raises:
         ConfigurationError: pyspark is not installed, or an import has started a Python thread.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise ConfigurationError("pyspark is not installed.", fix="pip install 'deltaward[spark]'")
+    check_installed(with_jvm=False)
     names = list(_PRELOADED)
     for name in names:
         importlib.import_module(name)

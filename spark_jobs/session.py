@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_core.errors import ConfigurationError
+from spark_jobs.installed_spark import check_installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,13 +42,10 @@ def get_session(
         app_name: shown in Spark's own pages.
 
     Raises:
-        ConfigurationError: pyspark is not installed.
+        ConfigurationError: pyspark is not installed, or not as `check_installed` wants it.
         pyspark.errors.PySparkException: the server does not answer or the JVM does not start.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise ConfigurationError(
-            "pyspark is not installed.", fix="Install the distribution with its extra: deltaward[spark]"
-        )
+    check_installed(with_jvm=remote is None)
     if remote is not None:
         return _connect_session(remote, conf or {}, app_name)
     # Arrow workers run the interpreter named here; the default `python3` need not have pyarrow.

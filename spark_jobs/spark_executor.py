@@ -17,6 +17,7 @@ from delta_core.execution.executor import JsonObject, TaskFunction
 from delta_core.execution.limits import available_cpus
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
+from spark_jobs.spreading import one_row_each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,8 +99,7 @@ class SparkExecutor:
         rows = [(index, texts[index]) for index in wave]
         try:
             frame = self.spark.createDataFrame(rows, "i int, task string")
-            # By id, not by hash: two tasks in one partition would run one after the other.
-            spread = frame.repartitionById(len(rows), "i")
+            spread = one_row_each(frame, len(rows), "i")
             found = spread.mapInArrow(_task_runner(name), _RESULT_SCHEMA).collect()
         except Exception as error:
             raise as_delta_error(error, doing=f"running {name}") from error

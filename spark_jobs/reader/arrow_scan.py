@@ -19,6 +19,7 @@ from delta_core.storage.open import open_store
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.reader.data_files import DataFiles
 from spark_jobs.schema import to_spark
+from spark_jobs.spreading import one_row_each
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,7 @@ def arrow_scan(
         for path, values in zip(files.paths, files.partitions, strict=True)
     ]
     frame = spark.createDataFrame([(index, task) for index, task in enumerate(tasks)], "i int, task string")
-    spread = frame.repartitionById(len(tasks), "i")
+    spread = one_row_each(frame, len(tasks), "i")
     read = _reader(table_uri, schema_to_json(schema), tuple(partition_columns))
     return spread.mapInArrow(read, to_spark(schema))
 

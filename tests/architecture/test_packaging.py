@@ -52,6 +52,27 @@ def test_every_constraint_is_one_exact_version() -> None:
         assert pin.url is None, pin
 
 
+def test_exact_versions_are_in_the_constraints_alone() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    wanted = [*build, *PROJECT["dependencies"]]
+    for extra in PROJECT["optional-dependencies"].values():
+        wanted += extra
+    for requirement in map(Requirement, wanted):
+        exact = [one for one in requirement.specifier if one.operator in ("==", "===")]
+        assert not exact, requirement
+
+
+def test_spark_and_its_client_write_one_folder_so_they_have_one_version() -> None:
+    pins = {pin.name: str(pin.specifier) for pin in _pins() if pin.name in ("pyspark", "pyspark-client")}
+    assert len(pins) == 2
+    assert len(set(pins.values())) == 1, pins
+    for extra in ("all", "dev"):
+        wanted = [Requirement(text) for text in PROJECT["optional-dependencies"][extra]]
+        ranges = {one.name: str(one.specifier) for one in wanted if one.name in pins}
+        assert set(ranges) == set(pins), extra
+        assert len(set(ranges.values())) == 1, ranges
+
+
 def test_the_constraints_fit_what_the_project_asks_for() -> None:
     wanted = [Requirement(text) for text in PROJECT["dependencies"]]
     for extra in PROJECT["optional-dependencies"].values():
