@@ -41,8 +41,12 @@ down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is le
 	@exec $(PY) -m demo down
 
 .PHONY: test
-test: $(READY) ## The tests that need PyPI and Debian alone (at most 10 minutes on 2 cores)
+test: $(READY) ## The tests that need PyPI and Debian alone (at most 5 minutes on 2 cores)
 	@$(WITH_JAVA) exec $(PY) -m pytest $(PARALLEL) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
+
+.PHONY: golden
+golden: ## Name the folder of the golden tables for the tests: GOLDEN=... (shared/golden beside the checkout)
+	@scripts/golden.sh $(GOLDEN)
 
 .PHONY: test-all
 test-all: $(READY) ## Every test: whole programs and Maven jars too
@@ -85,7 +89,7 @@ format: $(READY) ## Rewrite the sources the way `lint` wants them
 bench: $(READY) ## Measure against deltalake and delta-spark; results under benchmarks/results/
 	@$(WITH_JAVA) exec $(PY) -m benchmarks --output benchmarks/results/bench.json
 
-soak-%: $(READY) ## Run one area's tests at full counts, such as soak-concurrency
+soak-%: $(READY) ## One area's tests at full counts, such as soak-concurrency; soak-samples: CI's on a fresh seed
 	@$(WITH_JAVA) exec env DELTAWARD_SOAK=1 $(PY) -m tests.support.soak $*
 
 .PHONY: store-conformance

@@ -120,6 +120,18 @@ install() { # NAME: into a folder of its own, which gets its name once it is com
 for name in "${names[@]}"; do
   program_of "$name" >/dev/null || { printf 'deltaward: there is no server %s (%s)\n' "$name" "$KNOWN" >&2; exit 2; }
 done
-for name in "${names[@]}"; do
-  install "$name"
+# What Go compiles and what npm and Maven wait for go on side by side; each program does one thing at a time.
+jobs=()
+for program in go npm mvn; do
+  (
+    for name in "${names[@]}"; do
+      [ "$(program_of "$name")" != "$program" ] || install "$name"
+    done
+  ) &
+  jobs+=($!)
 done
+code=0
+for job in "${jobs[@]}"; do
+  wait "$job" || code=$?
+done
+exit "$code"

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
+from tests.support import memory
 from tests.support.parallel import ByFile
 from tests.support.repository import ROOT
-from tests.support.soak import SEED
+from tests.support.soak import SEED, SOAKING
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
 
@@ -35,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where files stay together, a worker in place of a crashed one waits for ever: the run ends instead."""
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
+    if getattr(config.option, "hypothesis_seed", "") is None:
+        config.option.hypothesis_seed = SEED
+    if SOAKING and getattr(config.option, "timeout", "") is None:
+        config.option.timeout = 0
 
 
 def pytest_report_header() -> str:
@@ -45,6 +51,43 @@ def pytest_report_header() -> str:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """A run has one Spark session: one worker gets every file that shares it, and each other file whole."""
     return ByFile(config, log)
+
+
+_PEAKS = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path != item.path:
+        memory.free_what_is_left()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells the run its peak of memory; a run fails when one had too much."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["peak_bytes"] = memory.peak_bytes()
+        return
+    peaks = session.config.stash.setdefault(_PEAKS, {})
+    if not peaks:
+        peaks["the run"] = memory.peak_bytes()
+    if memory.too_much(peaks) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    told = getattr(node, "workeroutput", {})
+    if "peak_bytes" in told:
+        node.config.stash.setdefault(_PEAKS, {})[node.gateway.id] = told["peak_bytes"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    peaks = terminalreporter.config.stash.get(_PEAKS, {})
+    said = ", ".join(f"{worker} {peak >> 20} MiB" for worker, peak in sorted(peaks.items()))
+    terminalreporter.write_line(f"peak memory: {said}")
+    for line in memory.too_much(peaks):
+        terminalreporter.write_line(f"ERROR: {line}", red=True)
 
 
 def pytest_unconfigure() -> None:
@@ -65,11 +108,11 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def golden_dir() -> Path:
-    """The golden tables: `DELTAWARD_GOLDEN`, or `shared/golden` beside the checkout."""
+    """The golden tables: in the folder that `DELTAWARD_GOLDEN` or `make golden` has named."""
     given = os.environ.get("DELTAWARD_GOLDEN")
-    folder = Path(given) if given else ROOT.parent / "shared" / "golden"
+    folder = Path(given) if given else ROOT / ".tools" / "golden"
     if not (folder / "manifest.json").is_file():
         if given:
             pytest.fail(f"DELTAWARD_GOLDEN={given} holds no manifest.json")
-        pytest.skip("the golden tables are not beside this checkout; name their folder in DELTAWARD_GOLDEN")
-    return folder
+        pytest.skip("nobody has named the golden tables: make golden GOLDEN=FOLDER")
+    return folder.resolve()

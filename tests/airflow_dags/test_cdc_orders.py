@@ -21,7 +21,6 @@ def test_changes_are_kept_before_they_are_merged(parsed: dict) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1000)
 def test_batches_in_another_order_and_one_twice_give_the_newest_state(airflow_home: AirflowHome) -> None:
     ranges = [(6, 11), (0, 5), (6, 11)]
     confs = [{"first_batch": first, "last_batch": last, "seed": 4} for first, last in ranges]

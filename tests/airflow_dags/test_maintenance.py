@@ -20,7 +20,7 @@ from delta_core import write_deltalake
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 WORKER = ROOT / "tests" / "airflow" / "docs_worker.py"
 OLD_HOURS = 200
@@ -89,7 +89,7 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
         capture_output=True,
         text=True,
         check=False,
-        timeout=360,
+        timeout=1500,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]

@@ -35,7 +35,6 @@ def test_only_an_hour_is_accepted(parsed: dict, hour: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1000)
 def test_two_hours_and_one_of_them_again(airflow_home: AirflowHome) -> None:
     hours = ["2026-01-01T23", "2026-01-02T00", "2026-01-02T00"]
     confs = [{"hour": hour, "events": 800, "seed": 2} for hour in hours]

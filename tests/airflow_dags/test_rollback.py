@@ -19,7 +19,7 @@ from tests.support.repository import ROOT
 
 __all__ = ["airflow_database"]
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 WORKER = Path(__file__).parent / "rollback_worker.py"
 ORDER = ("dry_run", "apply", "approve", "restore", "verify", "outcome")
@@ -69,7 +69,7 @@ def seen(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> di
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=1500,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
     assert lines, done.stdout[-4000:] + done.stderr[-6000:]

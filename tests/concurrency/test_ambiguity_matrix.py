@@ -18,7 +18,7 @@ from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.extra, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extra]
 
 CELLS_DRAWN = 24
 

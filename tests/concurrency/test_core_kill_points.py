@@ -16,9 +16,9 @@ from tests.concurrency.kill_points.bench import Bench, bench
 from tests.concurrency.kill_points.places import Place
 from tests.concurrency.kill_points.points import pairs, sample
 from tests.concurrency.kill_points.variants import VARIANTS
-from tests.support.soak import SEED, SOAKING
+from tests.support.soak import SEED
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(0 if SOAKING else 900)]
+pytestmark = [pytest.mark.slow]
 
 AT_LEAST = 800
 DRAWN = 200

@@ -31,7 +31,7 @@ from tests.concurrency.matrix.featured import log_faults
 from tests.concurrency.matrix.operation import Interruption
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(0 if SOAKING else 900)]
+pytestmark = [pytest.mark.slow]
 
 DRAWN = 10
 MOST_COMMITS = 8

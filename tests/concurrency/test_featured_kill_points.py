@@ -19,7 +19,7 @@ from tests.concurrency.kill_points.places import Place
 from tests.concurrency.kill_points.points import sample
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(0 if SOAKING else 900)]
+pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800

@@ -30,6 +30,9 @@ from delta_core.schema.types import INTEGER, LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.concurrency.matrix.featured import id_faults, log_faults
+from tests.support.soak import drawn
+
+NUMBERED = 20
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
@@ -221,8 +224,9 @@ def test_a_folder_that_becomes_a_table_meanwhile_is_not_converted(tmp_path: Path
         assert files(root) == made
 
 
-@pytest.mark.parametrize("at", [0, 1, 2, 3], ids=lambda number: f"before commit {number}")
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("change", "at"), drawn(((change, at) for change in CHANGES for at in range(4)), usual=NUMBERED)
+)
 def test_rows_are_numbered_whatever_others_do(tmp_path: Path, change: str, at: int) -> None:
     make(tmp_path, UNTRACKED)
     twin = tmp_path.with_name(f"{tmp_path.name}-twin")

@@ -64,7 +64,7 @@ def run_writers(uri: Path, *, writers: int, count: int, kind: str) -> list[list[
             process.stdin.flush()
         results = []
         for process in processes:
-            output, _ = process.communicate(timeout=200)
+            output, _ = process.communicate(timeout=1200)
             assert process.returncode == 0
             results.append(json.loads(output))
     return results

@@ -29,7 +29,7 @@ from tests.support.fault_proxy import FaultProxy
 from tests.support.repository import ROOT, import_path
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.extra, pytest.mark.timeout(3600 if SOAKING else 300)]
+pytestmark = [pytest.mark.extra]
 
 WORKER = Path(__file__).parent / "appending_worker.py"
 WRITERS, APPENDS = (32, 500) if SOAKING else (8, 25)

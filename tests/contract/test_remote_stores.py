@@ -19,7 +19,7 @@ from tests.support.emulators.dynalite import dynalite
 from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place, create_log_table, unsafe_s3_place
 
-pytestmark = [pytest.mark.extra, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.extra]
 
 REMOTE = ("s3", "s3+dynamodb", "gcs", "azure", "hdfs")
 

@@ -20,7 +20,7 @@ from tests.support.emulators.places import PLACES, Place, unsafe_s3_place
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
 
-pytestmark = [pytest.mark.extra, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.extra]
 
 SECONDS = 300
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +20,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(660),
 ]
-
-LIMIT_SECONDS = 600
-"""Something hangs when it takes longer."""
 
 
 @pytest.fixture
@@ -54,13 +49,10 @@ def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_passes_in_time_and_leaves_no_process(home: Path) -> None:
-    began = time.monotonic()
+def test_the_demo_passes_and_leaves_no_process(home: Path) -> None:
     done = demo(home, "run")
-    took = time.monotonic() - began
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-3000:]
     assert running(Layout(home=home)) == []
-    assert took < LIMIT_SECONDS
     checks = json.loads(Layout(home=home).report.read_text())["checks"]
     assert len(checks) > 60
     assert all(check["held"] for check in checks)

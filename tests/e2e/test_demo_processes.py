@@ -25,10 +25,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(450),
 ]
-
-LIMIT_SECONDS = 360
 
 
 @pytest.fixture

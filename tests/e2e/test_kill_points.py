@@ -23,7 +23,7 @@ from spark_jobs.connect_server import ConnectServer
 from tests.support.driver_runs import Driver, DriverRun, commits_with, rows_by_peer
 from tests.support.soak import rounds
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 MONTHS = (1, 2, 3)
 

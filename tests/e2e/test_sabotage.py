@@ -30,7 +30,6 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(700),
 ]
 
 MONTHS_WHOLE = "flights: each month has the rows of the raw file"

@@ -15,7 +15,7 @@ from deltalake import write_deltalake as peer_write
 
 from tests.support.repository import ROOT, code_blocks
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.timeout(450)]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
 
 def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = None) -> str:

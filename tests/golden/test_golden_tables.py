@@ -8,8 +8,6 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from delta_core.errors import DeltaWarning
 from tests.golden import reader
 
@@ -23,7 +21,6 @@ def _comparison(golden_dir: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.timeout(600)
 def test_every_golden_case_agrees(golden_dir: Path, tmp_path: Path) -> None:
     compare = _comparison(golden_dir)
     cases = json.loads((golden_dir / "manifest.json").read_text(encoding="utf-8"))

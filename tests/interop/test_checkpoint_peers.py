@@ -118,7 +118,6 @@ def _rows(table: pa.Table) -> list[Any]:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("name", TABLES)
 def test_it_reads_and_goes_on_and_so_do_we(peers: Peers, name: str) -> None:
     found = pq.read_table(peers.answers / f"{name}.before.parquet")
@@ -134,7 +133,6 @@ def test_it_reads_and_goes_on_and_so_do_we(peers: Peers, name: str) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_its_checksums_continue_ours(peers: Peers) -> None:
     uri = peers.tables / "checksum"
     for version in (6, 7):

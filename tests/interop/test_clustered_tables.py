@@ -50,7 +50,6 @@ def providers(table: DeltaTable) -> set[str | None]:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 def test_clustered_tables_go_back_and_forth(tmp_path: Path) -> None:
     names = list(STATEMENTS)
     made = by_spark("make", tmp_path, names)

@@ -187,7 +187,6 @@ def test_what_is_drawn(seed: str) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 def test_delta_spark_answers_alike(seed: str, tmp_path: Path) -> None:
     cells = drawn_cells(seed)
     requests, out = tmp_path / "requests.json", tmp_path / "answers.json"

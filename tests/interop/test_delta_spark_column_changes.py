@@ -38,7 +38,7 @@ from delta_core.table_features.defaults import set_default
 from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_column_changes import CHANGES
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 Z = StructType((StructField(name="z", data_type=INTEGER),))
 N = StructType(

@@ -46,7 +46,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_tables_with_several_features_read_equal(report: dict[str, Any]) -> None:
     failures = [
         f"{one['table']} {one['features']}: {one['error']}" for one in report["tables"] if "error" in one

@@ -22,7 +22,7 @@ TRACKED_HERE = _RANDOM.sample(sorted(TRACKED), rounds(usual=1, soak=len(TRACKED)
 SHREDDED_HERE = _RANDOM.sample(sorted(SHREDDING), rounds(usual=2, soak=len(SHREDDING)))
 """What the run's seed draws; `make soak-interop` takes all of them."""
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,6 @@ def ids(root: Path, version: int) -> list[int]:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(1800)
 def test_delta_spark_reads_every_version_and_goes_on(tmp_path: Path) -> None:
     # Each takes the best part of a minute: a sample, and one that both drop.
     rng = random.Random(SEED)

@@ -16,7 +16,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.delta_spark import by_delta_spark
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string())])
 FEATURES = {

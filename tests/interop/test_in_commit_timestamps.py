@@ -49,7 +49,6 @@ def test_deltalake_reads_every_version(tmp_path: Path, case: str) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ["later"])
 def test_delta_spark_goes_on_and_agrees(tmp_path: Path, case: str) -> None:
     root, out = tmp_path / "t", tmp_path / "out.json"

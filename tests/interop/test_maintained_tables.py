@@ -25,7 +25,6 @@ def test_deltalake_maintains_what_we_wrote(feature: str, tmp_path: Path) -> None
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_maintains_what_we_wrote(tmp_path: Path) -> None:
     report, errors = sample(
         "maintained-tables", tmp_path / "report.json", "--first", "1", "--operations", "3", "--steps", "5"

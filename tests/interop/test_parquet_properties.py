@@ -31,7 +31,6 @@ ROWS = pa.table(
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_goes_on(tmp_path: Path) -> None:
     tables, out = tmp_path / "tables", tmp_path / "out"
     out.mkdir()

@@ -144,7 +144,6 @@ def test_our_checkpoint_mends_what_deltalake_rewrites_in_names_that_were_there(
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_vacuums_no_live_file(made: Path, tmp_path: Path) -> None:
     root = shutil.copytree(made, tmp_path / "table")
     (root / "orphan.parquet").write_bytes(b"")
@@ -158,7 +157,6 @@ def test_delta_spark_vacuums_no_live_file(made: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) -> None:
     root = shutil.copytree(made, tmp_path / "table")
     aged(root)
@@ -169,7 +167,6 @@ def test_delta_spark_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) ->
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_vacuums_no_live_file_of_what_we_convert(tmp_path: Path) -> None:
     """The names are there already; the log spells them as Hadoop does."""
     root = tmp_path / "table"
@@ -185,7 +182,6 @@ def test_delta_spark_vacuums_no_live_file_of_what_we_convert(tmp_path: Path) -> 
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_vacuums_no_live_file_of_a_copy(tmp_path: Path) -> None:
     """A deep clone of a table whose log, deltalake's, spells names its way: the copies get names of ours."""
     rows = pa.table({"id": range(len(BEYOND_ASCII)), COLUMN: BEYOND_ASCII})

@@ -55,7 +55,6 @@ def rows_of(root: Path) -> list[str]:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(1800)
 def test_delta_spark_reads_the_same_and_goes_on(tmp_path: Path) -> None:
     made = by_spark("make", tmp_path)
     tables = set(STATEMENTS)

@@ -23,7 +23,7 @@ from delta_core.transaction.row_ids import DOMAIN, watermark_of
 from delta_core.transaction.transaction import Transaction
 from tests.support.delta_spark import by_delta_spark
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 ENABLED = {
     "delta.enableRowTracking": "true",

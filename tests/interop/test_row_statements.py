@@ -20,7 +20,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 COLUMNS = "id BIGINT, p STRING, v DOUBLE, s STRUCT<a: BIGINT, b: STRING>"
 ROWS = (

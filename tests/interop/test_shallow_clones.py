@@ -11,7 +11,7 @@ import pytest
 from delta_core import DeltaTable, clone_table, write_deltalake
 from tests.support.delta_spark import by_delta_spark
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 VALUES = (
     "plain",

@@ -38,7 +38,6 @@ def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_reads_what_we_wrote_and_goes_on(tmp_path: Path) -> None:
     report, errors = sample("written-tables", tmp_path / "report.json", "--first", "1", "--operations", "6")
     if not report and "unresolved dependency" in errors and not os.environ.get("CI"):

@@ -104,7 +104,6 @@ def test_deltalake_reads_the_bytes_of_every_version(name: str, tmp_path: Path) -
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_delta_spark_reads_the_values_and_goes_on(tmp_path: Path) -> None:
     newest = {str(tmp_path / name): made(tmp_path / name, TABLES[name]).version() for name in TABLES}
     by_delta_spark("variants", str(tmp_path / "answers"), *newest)

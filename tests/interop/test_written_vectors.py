@@ -71,7 +71,6 @@ def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: 
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> None:
     versions = range(1, len(table.expected) + 1)
     asked = tmp_path / "asked.json"
@@ -83,7 +82,6 @@ def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> 
 
 @pytest.mark.extra
 @pytest.mark.spark
-@pytest.mark.timeout(450)
 def test_delta_spark_vacuums_a_table_whose_rows_we_delete(tmp_path: Path) -> None:
     """Of vectors in the log its vacuum knows nothing and fails, were it only of a file that is gone."""
     root = tmp_path / "table"

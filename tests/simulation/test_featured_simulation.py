@@ -14,7 +14,7 @@ from tests.simulation.drops import DropProgram, dropping
 from tests.simulation.history import draw_plan, stamped
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_plan
-from tests.support.soak import SEED, SOAKING, rounds
+from tests.support.soak import SEED, rounds
 
 Record = Callable[[str, object], None]
 STAMPED_HISTORIES = rounds(usual=500, soak=20_000)
@@ -23,7 +23,6 @@ DROPPING_HISTORIES = rounds(usual=60, soak=5_000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if SOAKING else 900)
 def test_times_go_up_and_row_ids_are_unique_whatever_happens(record_property: Record) -> None:
     """The same histories on tables whose commits depend on the version that they become."""
     collect_garbage_rarely()
@@ -43,7 +42,6 @@ def test_times_go_up_and_row_ids_are_unique_whatever_happens(record_property: Re
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if SOAKING else 900)
 def test_rows_that_are_gone_stay_gone_and_no_other_goes(record_property: Record) -> None:
     """Deletions and updates by vectors meet on one file, and numbers are generated, with everything else."""
     collect_garbage_rarely()
@@ -66,7 +64,6 @@ def test_rows_that_are_gone_stay_gone_and_no_other_goes(record_property: Record)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if SOAKING else 900)
 def test_features_that_are_dropped_are_needed_by_nobody(record_property: Record) -> None:
     """Features are dropped and switched on again, in several commits each, with everything else."""
     collect_garbage_rarely()

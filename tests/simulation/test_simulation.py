@@ -11,14 +11,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation.simulation import Verdict, collect_garbage_rarely, simulate
-from tests.support.soak import SEED, SOAKING, rounds
+from tests.support.soak import SEED, rounds
 
 Record = Callable[[str, object], None]
 HISTORIES = rounds(usual=5_000, soak=20_000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if SOAKING else 900)
 def test_real_core_keeps_its_promises(record_property: Record) -> None:
     collect_garbage_rarely()
     broken: list[Verdict] = []

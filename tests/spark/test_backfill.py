@@ -90,7 +90,6 @@ WAYS = ["forwards", "backwards", "parallel", "cleared"]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("way", WAYS if SOAKING else [random.Random(SEED).choice(WAYS)])
 def test_24_months_lead_to_the_model(backfill: Backfill, rng: random.Random, way: str) -> None:
     """The four ways in which a backfill of two years runs."""

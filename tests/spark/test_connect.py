@@ -29,7 +29,7 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     with ConnectServer.start(master="local[2]", directory=tmp_path / "server") as server:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.connect_script", server.url, str(tmp_path)],
-            cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=200,
+            cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=1200,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
@@ -80,7 +80,7 @@ def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
         assert os.getpgid(server_pid) == process.pid
         assert answers(port)
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=30)
+        process.wait(timeout=300)
         assert not answers(port)
         assert not pid_file.exists()
     finally:

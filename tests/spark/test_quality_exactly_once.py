@@ -67,7 +67,6 @@ def ids(table: Path | str, *, version: int | None = None) -> Counter[int]:
         return Counter()
 
 
-@pytest.mark.timeout(600)
 def test_published_and_quarantined_rows_are_the_input(
     spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:
@@ -167,7 +166,6 @@ def test_a_publishing_commit_that_lost_takes_its_rows_out_of_quarantine(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_reader_never_sees_a_bad_batch(spark: SparkSession, tmp_path: Path, rng: random.Random) -> None:
     table = tmp_path / "t"
     good, bad = expect(NOT_NULL, column="value"), -999

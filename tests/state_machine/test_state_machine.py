@@ -24,7 +24,6 @@ Record = Callable[[str, object], None]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0)
 def test_a_table_is_what_the_model_says(record_property: Record) -> None:
     TALLY.clear()
     # Examples of one run resemble each other, since some are made of earlier ones: a seed for each few.

@@ -66,7 +66,7 @@ def run_python(
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=1500,
     )
 
 
@@ -92,7 +92,7 @@ def _migrate(home: AirflowHome) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=1500,
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -55,7 +55,7 @@ def run_examples(home: AirflowHome, *arguments: str, data: Path) -> dict[str, An
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=1500,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
     assert lines, done.stdout[-4000:] + done.stderr[-4000:]

@@ -20,7 +20,7 @@ from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.main import EVENT_PREFIX
 from tests.support.repository import ROOT, import_path
 
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ def run_example(home: AirflowHome, dag_id: str, *confs: dict[str, Any]) -> list[
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=1500,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("RUNS ")]
     assert lines, (done.stdout + done.stderr)[-6000:]

@@ -56,7 +56,7 @@ def _running(command: list[str], socket: Path, environment: Mapping[str, str]) -
             text=True,
         )
     try:
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 600
         while not _answers(socket):
             assert process.poll() is None, log_path.read_text()
             assert time.monotonic() < give_up, log_path.read_text()
@@ -64,7 +64,7 @@ def _running(command: list[str], socket: Path, environment: Mapping[str, str]) -
         yield RunningHost(socket=str(socket), process=process, log_path=log_path)
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)
 
 
 def _answers(path: Path) -> bool:

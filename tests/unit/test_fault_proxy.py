@@ -214,7 +214,7 @@ def test_a_hang_is_bounded_and_ends_with_the_proxy(origin: Origin) -> None:
                 with pytest.raises(ConnectionError):
                     client.getresponse()
         client.close()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 45
 
 
 @pytest.mark.parametrize("point", list(FaultPoint))

@@ -168,7 +168,7 @@ def _restore_in_a_process(uri: str, options: dict[str, str]) -> None:
         input=json.dumps([uri, options]),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     if done.returncode != 0:

@@ -38,7 +38,7 @@ def race(create: Callable[[int], bool], *, writers: int = WRITERS) -> tuple[tupl
     barrier = threading.Barrier(writers)
 
     def one(number: int) -> bool:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=300)
         return create(number)
 
     with ThreadPoolExecutor(writers) as pool:

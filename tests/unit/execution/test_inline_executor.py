@@ -68,7 +68,7 @@ def test_closing_early_cancels_the_rest() -> None:
 
 
 def test_workers_run_side_by_side() -> None:
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=300)
 
     def task(value: JsonObject) -> JsonObject:
         barrier.wait()

@@ -46,7 +46,7 @@ def _together(count: int) -> Callable[[str], None]:
 
     def wait(path: str) -> None:
         if not path.endswith(("_last_checkpoint", ".crc")):
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=300)
 
     return wait
 

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Names the folder of the golden tables for the tests: .tools/golden becomes a link to it.
+#
+# Usage: scripts/golden.sh [FOLDER]
+#
+# Without FOLDER it is DELTAWARD_GOLDEN, else the one that was named before, else shared/golden beside the checkout.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly LINK=.tools/golden
+
+found=""
+for folder in "${1:-${DELTAWARD_GOLDEN:-}}" "$LINK" ../shared/golden; do
+  [ -n "$folder" ] || continue
+  if [ -f "$folder/manifest.json" ]; then
+    found=$(cd "$folder" && pwd -P)
+    break
+  fi
+  if [ "$folder" = "${1:-${DELTAWARD_GOLDEN:-}}" ]; then
+    printf 'deltaward: %s holds no manifest.json, so it is no folder of golden tables.\n' "$folder" >&2
+    exit 2
+  fi
+done
+if [ -z "$found" ]; then
+  printf 'deltaward: the golden tables are in no registry. Name their folder: make golden GOLDEN=FOLDER\n' >&2
+  exit 2
+fi
+mkdir -p .tools
+ln -sfn "$found" "$LINK"
+printf 'deltaward: %s golden tables in %s\n' "$(grep -c '^  "name"' "$LINK/manifest.json")" "$LINK"

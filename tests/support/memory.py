@@ -1,0 +1,55 @@
+"""How much memory a worker of a test run takes: freed between files, printed at the end, limited."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import resource
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+MOST_BYTES = 1_536 << 20
+"""One worker takes at most so much."""
+
+_FREE_ABOVE = 800 << 20
+_NOW = Path("/proc/self/statm")
+
+
+def free_what_is_left() -> None:
+    """Give memory back that earlier tests are done with, once there is much of it.
+
+    A collection takes a tenth of a second, so it does not follow every file.
+    """
+    if _bytes_now() < _FREE_ABOVE:
+        return
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):
+        # glibc keeps what was freed between blocks that are in use.
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def too_much(peaks: dict[str, int]) -> list[str]:
+    """A line for each worker above the limit."""
+    return [
+        f"{worker} took {peak >> 20} MiB; a worker takes at most {MOST_BYTES >> 20} MiB"
+        for worker, peak in peaks.items()
+        if peak > MOST_BYTES
+    ]
+
+
+def _bytes_now() -> int:
+    try:
+        pages = int(_NOW.read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()

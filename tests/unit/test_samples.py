@@ -1,0 +1,45 @@
+"""The samples of a run are those of its seed, and a worker that takes too much memory is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.support import memory
+from tests.support.repository import ROOT
+from tests.support.soak import SAMPLE_SEED, drawn
+
+_DRAWS = "from tests.support.soak import drawn; print(drawn(range(1000), usual=5))"
+
+
+def _drawn_elsewhere(**variables: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DELTAWARD_S")}
+    return subprocess.run(
+        [sys.executable, "-c", _DRAWS],
+        cwd=ROOT,
+        env=kept | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_a_sample_is_the_same_until_its_seed_changes() -> None:
+    fixed = _drawn_elsewhere()
+    assert fixed == _drawn_elsewhere(DELTAWARD_SEED=SAMPLE_SEED)
+    assert fixed != _drawn_elsewhere(DELTAWARD_SEED="another")
+    assert _drawn_elsewhere(DELTAWARD_SOAK="1") == f"{list(range(1000))}\n"
+
+
+def test_a_sample_keeps_the_order_and_takes_no_more_than_there_is() -> None:
+    some = drawn(range(1000), usual=50)
+    assert len(some) == 50
+    assert some == sorted(set(some))
+    assert drawn("abc", usual=9) == ["a", "b", "c"]
+
+
+def test_a_worker_with_too_much_memory_is_named() -> None:
+    (line,) = memory.too_much({"gw0": memory.MOST_BYTES, "gw1": memory.MOST_BYTES + (1 << 20)})
+    assert line.startswith("gw1 took 1537 MiB")
+    assert 0 < memory.peak_bytes() < 1 << 40
