@@ -56,6 +56,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 _PEAKS = pytest.StashKey[dict[str, int]]()
 
 
+def pytest_collection_finish() -> None:
+    memory.keep_what_is_there()
+
+
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     if nextitem is None or nextitem.path != item.path:
         memory.free_what_is_left()

@@ -14,22 +14,31 @@ import pyarrow as pa
 MOST_BYTES = 1_536 << 20
 """One worker takes at most so much."""
 
-_FREE_ABOVE = 800 << 20
+_STEP = 128 << 20
+_free_above = 800 << 20
 _NOW = Path("/proc/self/statm")
 
 
 def free_what_is_left() -> None:
     """Give memory back that earlier tests are done with, once there is much of it.
 
-    A collection takes a tenth of a second, so it does not follow every file.
+    Looking through a gigabyte takes half a second, so it happens again only after much more has come.
     """
-    if _bytes_now() < _FREE_ABOVE:
+    global _free_above
+    if _bytes_now() < _free_above:
         return
     gc.collect()
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(OSError, AttributeError):
         # glibc keeps what was freed between blocks that are in use.
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+    _free_above = _bytes_now() + _STEP
+
+
+def keep_what_is_there() -> None:
+    """Take what exists now out of all later collections: modules and thousands of tests live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def peak_bytes() -> int:
