@@ -21,7 +21,7 @@ from tests.support.soak import SEED, SOAKING
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(0 if SOAKING else 900)]
 
 AT_LEAST = 800
-DRAWN = 200
+DRAWN = 80
 
 
 @pytest.fixture(scope="module")
