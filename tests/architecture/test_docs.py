@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.repository import ROOT, CodeBlock, code_blocks, tracked_files
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/architecture.md"]
+# The README's DAG and its commands are a process each.
+DOCUMENTS = [pytest.param("README.md", marks=pytest.mark.slow), "CONTRIBUTING.md", "docs/architecture.md"]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MAKE_TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 

@@ -21,7 +21,7 @@ from tests.support.soak import SEED
 pytestmark = [pytest.mark.slow]
 
 AT_LEAST = 800
-DRAWN = 200
+DRAWN = 80
 
 
 @pytest.fixture(scope="module")

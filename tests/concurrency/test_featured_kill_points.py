@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800
-DRAWN = 130
-PAIRS_DRAWN, CHANGES_DRAWN = 9, 18
+DRAWN = 60
+PAIRS_DRAWN, CHANGES_DRAWN = 6, 12
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from tests.concurrency.matrix.featured import (
     row_ids,
 )
 from tests.concurrency.matrix.operation import Interruption
+from tests.support.soak import drawn
 
 LEVELS = ("Serializable", "WriteSerializable")
 
@@ -98,8 +99,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return Tables(tmp_path_factory.mktemp("featured"))
 
 
-@pytest.mark.parametrize("level", [LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("loser", "winner"), PAIRS)
+@pytest.mark.parametrize(
+    ("loser", "winner", "level"),
+    [
+        *((*pair, LEVELS[0]) for pair in PAIRS),
+        *(pytest.param(*pair, LEVELS[1], marks=pytest.mark.slow) for pair in drawn(PAIRS, usual=80)),
+    ],
+)
 def test_pair(tables: Tables, loser: str, winner: str, level: str) -> None:
     root = tables.copy(level)
     before = row_ids(root)

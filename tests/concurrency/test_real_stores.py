@@ -32,7 +32,7 @@ from tests.support.soak import SEED, SOAKING
 pytestmark = [pytest.mark.extra]
 
 WORKER = Path(__file__).parent / "appending_worker.py"
-WRITERS, APPENDS = (32, 500) if SOAKING else (8, 25)
+WRITERS, APPENDS = (32, 500) if SOAKING else (4, 10)
 STORES = ["local", "s3"] if SOAKING else list(PLACES)
 FAULT_RATE = 0.1
 

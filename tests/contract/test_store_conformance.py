@@ -23,6 +23,7 @@ from tests.support.soak import SEED, SOAKING
 pytestmark = [pytest.mark.extra]
 
 SECONDS = 300
+WRITERS = 2
 
 
 QUICK = ("local", "s3")
@@ -48,7 +49,7 @@ def _certify(place: Place, folder: Path) -> tuple[subprocess.CompletedProcess[st
     options.write_text(json.dumps(dict(place.options)))
     report = folder / "report.json"
     program = "import sys; from delta_core.cli.app import main; sys.exit(main())"
-    arguments = ["--options", str(options), "--report", str(report), "--writers", "4"]
+    arguments = ["--options", str(options), "--report", str(report), "--writers", str(WRITERS)]
     answer = subprocess.run(
         [sys.executable, "-c", program, "store-conformance", f"{place.base}/below", *arguments],
         capture_output=True,
@@ -70,7 +71,7 @@ def _require_no_secret(place: Place, text: str) -> None:
 def test_an_honest_store_is_certified_within_five_minutes(place: Place, tmp_path: Path) -> None:
     answer, report, text = _certify(place, tmp_path)
     assert answer.returncode == 0, text
-    assert report["verdict"] == "SAFE for 4 concurrent writers"
+    assert report["verdict"] == f"SAFE for {WRITERS} concurrent writers"
     assert float(str(report["seconds"])) <= SECONDS
     _require_no_secret(place, text)
     above = open_store(place.base, storage_options=place.options)

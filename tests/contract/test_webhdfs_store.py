@@ -1,4 +1,7 @@
-"""The WebHDFS store over a real HDFS: the contract, odd names, lost answers, and commits of many writers."""
+"""The WebHDFS store over a real HDFS: odd names, lost answers, and commits of many writers.
+
+That it keeps the contract is seen in `test_remote_stores.py`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,6 @@ from delta_core.errors import (
 )
 from delta_core.storage.webhdfs import WebHdfsLogStore
 from delta_core.table import DeltaTable
-from delta_core.testing.log_store_contract import LogStoreContract
 from tests.support.emulators.installation import require
 from tests.support.emulators.minidfs import HdfsServer, minidfs
 from tests.support.webhdfs_proxy import NameNodeProxy
@@ -65,14 +67,6 @@ def _everything(hdfs: HdfsServer, store: WebHdfsLogStore, directory: str) -> lis
     path = f"/{store.uri.split('/', 3)[3]}/{directory}"
     listed = hdfs.call("GET", path, op="LISTSTATUS").document["FileStatuses"]["FileStatus"]
     return [entry["pathSuffix"] for entry in listed]
-
-
-class TestWebHdfsLogStoreOverHdfs(LogStoreContract):
-    """The store keeps the contract where the NameNode is a real one."""
-
-    @pytest.fixture
-    def store(self, hdfs: HdfsServer) -> WebHdfsLogStore:
-        return _store(hdfs)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.repository import ROOT
 
+CASES = 2
+
 
 @pytest.mark.extra
 @pytest.mark.slow
@@ -19,9 +21,9 @@ def test_lock_step_with_delta_spark(tmp_path: Path, seed: str) -> None:
     output = tmp_path / "result.json"
     program = ROOT / "benchmarks" / "soak" / "merge.py"
     done = subprocess.run(
-        [sys.executable, str(program), "--cases", "0", "--lock-step", "5", "--seed", seed,
+        [sys.executable, str(program), "--cases", "0", "--lock-step", str(CASES), "--seed", seed,
          "--output", str(output)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert sum(json.loads(output.read_text())["lock_step"].values()) == 5
+    assert sum(json.loads(output.read_text())["lock_step"].values()) == CASES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import cycle, islice
 from random import Random
 
 from tests.support.emulators.places import PLACES
@@ -73,12 +74,17 @@ def cells_of(store: str) -> tuple[Cell, ...]:
 
 
 def sample(cells: Sequence[Cell], count: int, *, seed: str) -> tuple[Cell, ...]:
-    """About so many cells: every fault of every request, each on as many operations, drawn by the seed."""
-    by_fault: dict[tuple[Step, Fault], list[Cell]] = {}
+    """About so many cells: every fault of every request, and every operation about as often as any other.
+
+    The seed deals the operations to the faults.
+    """
+    by_fault: dict[tuple[Step, Fault], dict[Operation, Cell]] = {}
     for cell in cells:
-        by_fault.setdefault((cell.step, cell.fault), []).append(cell)
-    draw, operations = Random(seed), max(1, count // len(by_fault))
-    return tuple(cell for group in by_fault.values() for cell in draw.sample(group, operations))
+        by_fault.setdefault((cell.step, cell.fault), {})[cell.operation] = cell
+    operations = list(Operation)
+    Random(seed).shuffle(operations)
+    dealt, each = cycle(operations), max(1, count // len(by_fault))
+    return tuple(group[operation] for group in by_fault.values() for operation in islice(dealt, each))
 
 
 STORES = tuple(PLACES)
