@@ -52,8 +52,6 @@ CONF = SMALL_QUERIES | {
     # By the clock of the tables it is 2023, and VACUUM is to take what the step before it removed.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # VACUUM would list a folder of ten files in ten thousand tasks.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 

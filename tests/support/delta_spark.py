@@ -44,8 +44,7 @@ class _Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.delta_spark_server"],
             cwd=ROOT,
-            # Spark in this process leaves variables behind that another one would go by.
-            env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -81,6 +80,15 @@ class _Server:
             self._process.kill()
             self._process.communicate()
         self._said.close()
+
+
+def _environment() -> dict[str, str]:
+    # Spark in this process leaves variables behind that another one would go by. The JVM's flags are ours.
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("SPARK_") or key == "SPARK_SUBMIT_OPTS"
+    }
 
 
 def _end(*, at_once: bool = False) -> None:
