@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from tests.support.repository import ROOT
+from tests.support.soak import SEED
 
 _ENDS_WITHIN_SECONDS = 30
 
@@ -34,6 +36,13 @@ def by_delta_spark(program: str, *arguments: str) -> None:
         _end(at_once=True)
         raise
     assert problem is None, f"delta-spark: {problem[-4000:]}"
+
+
+def sample_by_delta_spark(area: str, out: Path, *arguments: str) -> dict[str, Any]:
+    """What an area's program of `benchmarks/soak/` says of a few tables, by the seed."""
+    by_delta_spark("soak", area, "--no-singles", "--seed", SEED, *arguments, "--output", str(out))
+    report: dict[str, Any] = json.loads(out.read_text())
+    return report
 
 
 class _Server:
