@@ -16,7 +16,7 @@ import pytest
 
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.isolation import IsolationLevel
-from tests.concurrency.matrix.cells import Cell, cells_of, every_pair
+from tests.concurrency.matrix.cells import Cell, cells_of, every_pair, faults_of, run_cell
 from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import Layout, Target, targets, template
 from tests.concurrency.matrix.operation import Case, Interruption, Operation
@@ -205,6 +205,8 @@ def test_delta_spark_answers_alike(seed: str, tmp_path: Path) -> None:
         if found != _as_there(cell)[0]
     ]
     assert not wrong, "\n".join(wrong)
+    faults = [f"{cell}: {fault}" for cell in cells for fault in faults_of(cell, run_cell(cell))]
+    assert not faults, "\n".join(faults)
 
 
 def _pair_request(cell: Cell) -> dict[str, Any]:
