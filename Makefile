@@ -14,6 +14,9 @@ REPORT ?= store-conformance.md
 export URL
 # Most targets start many interpreters, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Tests make and remove a hundred thousand small files: where there is room for them in memory, they go there.
+IN_MEMORY = if [ -z "$${TMPDIR:-}" ] && [ "$$(df --output=avail -B1G /dev/shm 2>/dev/null | tail -n 1)" -ge 8 ] 2>/dev/null; \
+	then export TMPDIR=/dev/shm/deltaward-tests; mkdir -p "$$TMPDIR"; fi;
 # A worker for each core; whatever shares the Spark session stays with one of them.
 PARALLEL := -n logical --maxprocesses 4 --dist loadfile
 
@@ -42,7 +45,7 @@ down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is le
 
 .PHONY: test
 test: $(READY) ## The tests that need PyPI and Debian alone (at most 5 minutes on 2 cores)
-	@$(WITH_JAVA) exec $(PY) -m pytest $(PARALLEL) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
 
 .PHONY: golden
 golden: ## Name the folder of the golden tables for the tests: GOLDEN=... (shared/golden beside the checkout)
@@ -88,6 +91,10 @@ format: $(READY) ## Rewrite the sources the way `lint` wants them
 .PHONY: bench
 bench: $(READY) ## Measure against deltalake and delta-spark; results under benchmarks/results/
 	@$(WITH_JAVA) exec $(PY) -m benchmarks --output benchmarks/results/bench.json
+
+.PHONY: test-slow
+test-slow: $(READY) ## The tests that take long, without whole programs
+	@$(WITH_JAVA) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) -m "slow and not e2e" $(PYTEST_ARGS)
 
 soak-%: $(READY) ## One area's tests at full counts, such as soak-concurrency; soak-samples: CI's on a fresh seed
 	@$(WITH_JAVA) exec env DELTAWARD_SOAK=1 $(PY) -m tests.support.soak $*

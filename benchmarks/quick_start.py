@@ -43,7 +43,11 @@ def main() -> int:
     report = {
         "command": "python -m benchmarks.quick_start",
         "rounds": options.rounds,
-        "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+        },
         "base_seconds": round(base, 3),
         "multiples": multiples,
         "at_most": MOST,

@@ -23,9 +23,9 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
@@ -45,6 +45,9 @@ from tests.support.soak_report import report_head  # noqa: E402
 from tests.support.written_features import all_ways  # noqa: E402
 from tests.support.written_peers import forget_tables  # noqa: E402
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-maintained-tables.json"
 SET_SIZE = 4
 
@@ -52,12 +55,10 @@ CONF = SMALL_QUERIES | {
     # By the clock of the tables it is 2023, and VACUUM is to take what the step before it removed.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # VACUUM would list a folder of ten files in ten thousand tasks.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, running: SparkSession | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=13, help="so many sets of features")
     parser.add_argument("--singles", action=argparse.BooleanOptionalAction, default=True)
@@ -67,11 +68,11 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=8)
     parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED", "1"))
     parser.add_argument("--output", type=Path, default=RESULT)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     peers: dict[str, tuple[Step, ...]] = {"deltalake": steps_of_deltalake()}
     spark = None
     if options.spark:
-        spark = delta_spark_session(threads=1)
+        spark = running or delta_spark_session(threads=1)
         spark.sparkContext.setLogLevel("OFF")
         for key, value in CONF.items():
             spark.conf.set(key, value)
@@ -84,7 +85,7 @@ def main() -> int:
                 forget_tables(spark)
             options.output.write_text(json.dumps(summary(options, tables), indent=2) + "\n")
     finally:
-        if spark is not None:
+        if spark is not None and running is None:
             spark.stop()
     failed = sum("error" in table for table in tables)
     print(f"{options.output.name}: {len(tables) - failed} of {len(tables)} tables were maintained")

@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ CONF = {
 }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, running: SparkSession | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=60, help="at least so many sets of features")
     parser.add_argument("--first", type=int, help="only so many of all tables")
@@ -64,7 +65,7 @@ def main() -> int:
     parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED", "1"))
     parser.add_argument("--output", type=Path, default=RESULT)
     parser.add_argument("--keep", type=Path, help="a folder to keep the tables in")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     began = time.monotonic()
     sets = covering_sets(random.Random(f"{options.seed}:sets"), options.sets)
     planned = [*(single_features() if options.singles else []), *sets]
@@ -72,7 +73,7 @@ def main() -> int:
     chosen = wanted[options.skip :][: options.first]
     tables: list[dict[str, Any]] = []
     report: dict[str, Any] = {}
-    spark = delta_spark_session()
+    spark = running or delta_spark_session()
     spark.sparkContext.setLogLevel("OFF")
     for key, value in CONF.items():
         spark.conf.set(key, value)
@@ -84,7 +85,8 @@ def main() -> int:
             report = summary(options, tables, len(planned), time.monotonic() - began)
             options.output.write_text(json.dumps(report, indent=2) + "\n")
     finally:
-        spark.stop()
+        if running is None:
+            spark.stop()
     print(f"{options.output.name}: {report['passed']} of {len(planned)} tables read equal")
     return 0 if report["passed"] == len(chosen) else 1
 

@@ -51,7 +51,7 @@ CONF = SMALL_QUERIES | {
 }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, running: SparkSession | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=150, help="at least so many sets of features")
     parser.add_argument("--first", type=int, help="only so many of all tables")
@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="begin no table after so long")
     parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED", "1"))
     parser.add_argument("--output", type=Path, default=RESULT)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     began = time.monotonic()
     had = json.loads(options.output.read_text())["tables"] if options.resume else []
     tables: list[dict[str, Any]] = [table for table in had if "error" not in table]
@@ -73,7 +73,7 @@ def main() -> int:
     wanted = [(at, one) for at, one in missing if not options.having or options.having in one]
     chosen = wanted[options.skip :][: options.first]
     report = summary(options, tables, planned)
-    spark = _spark() if options.spark else None
+    spark = _spark(running) if options.spark else None
     try:
         peers = Peers(spark)
         for number, features in chosen:
@@ -85,7 +85,7 @@ def main() -> int:
             report = summary(options, tables, planned)
             options.output.write_text(json.dumps(report, indent=2) + "\n")
     finally:
-        if spark is not None:
+        if spark is not None and running is None:
             spark.stop()
     print(f"{options.output.name}: {report['passed']} of {report['planned']} tables are read equal")
     return 1 if report["failed"] else 0
@@ -109,8 +109,8 @@ def _number(table: Mapping[str, Any]) -> int:
     return int(table["table"].rpartition(":")[2])
 
 
-def _spark() -> SparkSession:
-    spark = delta_spark_session(threads=1)
+def _spark(running: SparkSession | None) -> SparkSession:
+    spark = running or delta_spark_session(threads=1)
     spark.sparkContext.setLogLevel("OFF")
     for key, value in CONF.items():
         spark.conf.set(key, value)

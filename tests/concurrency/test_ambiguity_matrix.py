@@ -1,8 +1,8 @@
 """Whatever becomes of a commit's one decisive request, the change is in the table exactly once.
 
 The matrix: {lost, 500, 503, 409, never answered, doubled} x {before, after} the server acts x ten operations
-x six stores; on S3 with DynamoDB once more for the commit file that follows the entry. A usual run draws one
-operation for each fault of each store, and each operation at least once; `make soak-ambiguity` runs all of it.
+x six stores; on S3 with DynamoDB once more for the commit file that follows the entry. A usual run draws
+one operation for each fault of each store, and each operation at least once; `make soak-ambiguity` runs all.
 """
 
 from __future__ import annotations

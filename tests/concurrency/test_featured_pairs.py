@@ -102,7 +102,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 @pytest.mark.parametrize(
     ("loser", "winner", "level"),
     [
-        *((*pair, LEVELS[0]) for pair in PAIRS),
+        *((*pair, LEVELS[0]) for pair in drawn(PAIRS, usual=120)),
         *(pytest.param(*pair, LEVELS[1], marks=pytest.mark.slow) for pair in drawn(PAIRS, usual=80)),
     ],
 )

@@ -43,14 +43,12 @@ _VECTOR = "the deletion vector is no part of a file's identity"
 
 _KILL_POINTS = "tests/e2e/test_kill_points.py"
 _CORE_KILL_POINTS = "tests/concurrency/test_core_kill_points.py"
-_VECTORS = "tests/interop/test_written_vectors.py"
+_CLONES = "tests/interop/test_shallow_clones.py"
 _FEATURED = "tests/simulation/test_featured_simulation.py"
 
 _BESIDES: dict[str, list[Catch]] = {
     "extras": [
-        Catch(
-            fault=_VECTOR, tests="tests/interop/test_written_vectors.py::test_delta_spark_reads_the_same_rows"
-        ),
+        Catch(fault=_VECTOR, tests=f"{_CLONES}::test_rows_of_a_shallow_clone_are_changed_by_vectors"),
         Catch(
             fault="no conflict rule concurrent_append",
             tests="tests/interop/test_conflict_matrix_spark.py::test_delta_spark_answers_alike",

@@ -16,14 +16,16 @@ import pytest
 
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.isolation import IsolationLevel
-from tests.concurrency.matrix.cells import Cell, cells_of, every_pair
+from tests.concurrency.matrix.cells import Cell, cells_of, every_pair, faults_of, run_cell
 from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import Layout, Target, targets, template
 from tests.concurrency.matrix.operation import Case, Interruption, Operation
 from tests.concurrency.matrix.specification import Verdict
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import rounds
 
-CELLS = 60
+PAIRS_OF_CLASSES = rounds(usual=14, soak=10_000)
+CELLS = rounds(usual=20, soak=60)
 OF_EACH_KIND = 1
 
 KINDS = {
@@ -145,7 +147,7 @@ def _actions(operation: Operation, target: Target, level: IsolationLevel) -> lis
 
 
 def drawn_cells(seed: str) -> list[Cell]:
-    """Cells where both answer alike, of every pair of classes, and then one of each difference."""
+    """Cells where both answer alike, of pairs of classes and of each answer, then one of each difference."""
     rng = random.Random(seed)
     groups: dict[tuple[str, str], list[Cell]] = {}
     different: dict[str, list[Cell]] = {}
@@ -163,11 +165,14 @@ def drawn_cells(seed: str) -> list[Cell]:
                 groups.setdefault(classes, []).append(cell)
             else:
                 different.setdefault(reason, []).append(cell)
-    drawn = [rng.choice(group) for group in groups.values()]
+    pairs_drawn = rng.sample(list(groups), min(len(groups), PAIRS_OF_CLASSES))
+    drawn = [rng.choice(groups[classes]) for classes in pairs_drawn]
     alike = [cell for group in groups.values() for cell in group]
     for answer in (None, *KINDS.values()):
         rest = [cell for cell in alike if _as_there(cell)[0] == answer and cell not in drawn]
         drawn += rng.sample(rest, min(len(rest), OF_EACH_KIND))
+    for layout in set(Layout) - {cell.layout for cell in drawn}:
+        drawn.append(rng.choice([cell for cell in alike if cell.layout == layout]))
     rest = [cell for cell in alike if cell not in drawn]
     drawn += rng.sample(rest, max(0, CELLS - len(drawn)))
     assert set(different) == set(DIFFERENCES)
@@ -199,6 +204,8 @@ def test_delta_spark_answers_alike(seed: str, tmp_path: Path) -> None:
         if found != _as_there(cell)[0]
     ]
     assert not wrong, "\n".join(wrong)
+    faults = [f"{cell}: {fault}" for cell in cells for fault in faults_of(cell, run_cell(cell))]
+    assert not faults, "\n".join(faults)
 
 
 def _pair_request(cell: Cell) -> dict[str, Any]:

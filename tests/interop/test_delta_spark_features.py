@@ -5,43 +5,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.support.delta_spark import sample_by_delta_spark
 from tests.support.feature_sets import EXCLUDING, FEATURES, covering_sets, possible_pairs
-from tests.support.repository import ROOT
-from tests.support.soak import SEED
 
-PROGRAM = ROOT / "benchmarks" / "soak" / "read_features.py"
 TABLES = 2
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the soak's program says of the sample; its session is a process of its own.
-
-    Delta-spark's jars have to be in the session's class path from its start.
-    """
+    """What the soak's program says of the sample."""
     out = tmp_path_factory.mktemp("features") / "report.json"
-    arguments = ["--no-singles", "--first", str(TABLES), "--operations", "6", "--seed", SEED]
-    answer = subprocess.run(
-        [sys.executable, str(PROGRAM), *arguments, "--output", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if not out.exists() and "unresolved dependency" in answer.stderr and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert out.exists(), answer.stderr[-4000:]
-    found: dict[str, Any] = json.loads(out.read_text())
-    return found
+    return sample_by_delta_spark("read-features", out, "--first", str(TABLES), "--operations", "6")
 
 
 @pytest.mark.extra

@@ -1,4 +1,4 @@
-"""Every version of what we write reads the same in deltalake, DuckDB and, with its jars, delta-spark."""
+"""Every version of what we write reads the same in deltalake and DuckDB, some in delta-spark too."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from deltalake import DeltaTable as PeerTable
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
 from tests.support.rows import canonical_rows
+from tests.support.soak import drawn
 
 
 def _days(*days: int) -> pa.Array:
@@ -149,11 +150,13 @@ def test_duckdb_reads_the_same_rows(tables: dict[str, Path], shape: str) -> None
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_rows(tables: dict[str, Path], tmp_path: Path) -> None:
     requests = [
-        {"uri": str(uri), "version": version} for uri in tables.values() for version in _versions(uri)
+        {"uri": str(uri), "version": version}
+        for uri in tables.values()
+        for version in sorted({*drawn(_versions(uri), usual=2), _versions(uri)[-1]})
     ]
     (tmp_path / "requests.json").write_text(json.dumps(requests))
     by_delta_spark("reader", str(tmp_path / "requests.json"), str(tmp_path))
-    assert len(requests) > 20
+    assert len(requests) >= 2 * len(tables)
     for index, request in enumerate(requests):
         theirs = pq.read_table(tmp_path / f"{index}.parquet")
         ours = _ours(Path(request["uri"]), request["version"])

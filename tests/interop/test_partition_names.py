@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import deltalake
@@ -20,10 +21,11 @@ import pytest
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.maintenance.clone import clone_table
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import drawn
 
 COLUMN = "größe"
-TEXTS = [
-    *(chr(code) for code in range(1, 0x80)),
+ASCII = [chr(code) for code in range(1, 0x80)]
+OTHERS = [
     *(
         "ü ß",
         "日本",
@@ -40,9 +42,15 @@ TEXTS = [
     ),
     *("日" * 25, "..", ".hidden", "_hidden"),
 ]
+TEXTS = [*ASCII, *OTHERS]
+SOME_TEXTS = [
+    *(text for text in ASCII if text.isprintable() and not text.isalnum()),
+    *drawn((text for text in ASCII if not text.isprintable()), usual=4),
+    *drawn((text for text in ASCII if text.isalnum()), usual=3),
+    *OTHERS,
+]
+"""Every character that some writer escapes, and some of each class whose characters are all alike."""
 BEYOND_ASCII = [text for text in TEXTS if not text.isascii()]
-DELETED = range(0, len(TEXTS), 3)
-KEPT = {(i + more, text) for i, text in enumerate(TEXTS) if i not in DELETED for more in (0, 1000)}
 
 Rows = set[tuple[int, str]]
 
@@ -50,11 +58,24 @@ Rows = set[tuple[int, str]]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of ours, two files in each partition, as if written eight days ago."""
-    root = tmp_path_factory.mktemp("names") / "table"
+    return written(tmp_path_factory.mktemp("names") / "table", TEXTS)
+
+
+def written(root: Path, texts: Sequence[str]) -> Path:
     for first in (0, 1000):
-        rows = pa.table({"id": range(first, first + len(TEXTS)), COLUMN: TEXTS})
+        rows = pa.table({"id": range(first, first + len(texts)), COLUMN: texts})
         write_deltalake(root, rows, mode="append", partition_by=[COLUMN])
     return aged(root)
+
+
+def deleted(texts: Sequence[str]) -> range:
+    """Rows of every third partition."""
+    return range(0, len(texts), 3)
+
+
+def kept(texts: Sequence[str]) -> Rows:
+    gone = deleted(texts)
+    return {(i + more, text) for i, text in enumerate(texts) if i not in gone for more in (0, 1000)}
 
 
 def aged(root: Path) -> Path:
@@ -88,10 +109,8 @@ def by_duckdb(root: Path) -> Rows:
         return rows_of(connection.execute(scan, [str(root)]).to_arrow_table())
 
 
-def vacuumed_by_delta_spark(root: Path, tmp_path: Path, *before: str) -> None:
-    by_delta_spark(
-        "statements", str(root), str(tmp_path / "said.json"), *before, "VACUUM {t} RETAIN 168 HOURS"
-    )
+def vacuumed_by_delta_spark(root: Path, tmp_path: Path, *then: str) -> None:
+    by_delta_spark("statements", str(root), str(tmp_path / "said.json"), "VACUUM {t} RETAIN 168 HOURS", *then)
 
 
 def test_every_reader_finds_the_rows(made: Path) -> None:
@@ -110,14 +129,15 @@ def test_every_reader_finds_a_partition_whose_name_no_file_system_takes(tmp_path
 def test_deltalake_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) -> None:
     root = shutil.copytree(made, tmp_path / "table")
     table = deltalake.DeltaTable(str(root))
-    gone = ", ".join(str(i + more) for i in DELETED for more in (0, 1000))
-    assert table.delete(f"id in ({gone})")["num_deleted_rows"] == 2 * len(DELETED)
-    assert by_us(root) == by_deltalake(root) == by_duckdb(root) == KEPT
-    assert table.optimize.compact()["numFilesRemoved"] == len(KEPT)
-    assert by_us(root) == KEPT
+    gone = ", ".join(str(i + more) for i in deleted(TEXTS) for more in (0, 1000))
+    expected = kept(TEXTS)
+    assert table.delete(f"id in ({gone})")["num_deleted_rows"] == 2 * len(deleted(TEXTS))
+    assert by_us(root) == by_deltalake(root) == by_duckdb(root) == expected
+    assert table.optimize.compact()["numFilesRemoved"] == len(expected)
+    assert by_us(root) == expected
     table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    assert len(list(root.rglob("*.parquet"))) == len(KEPT) // 2
-    assert by_us(root) == by_deltalake(root) == by_duckdb(root) == KEPT
+    assert len(list(root.rglob("*.parquet"))) == len(expected) // 2
+    assert by_us(root) == by_deltalake(root) == by_duckdb(root) == expected
 
 
 @pytest.mark.parametrize("rewrites", ["delete", "compact"])
@@ -144,25 +164,18 @@ def test_our_checkpoint_mends_what_deltalake_rewrites_in_names_that_were_there(
 
 @pytest.mark.extra
 @pytest.mark.spark
-def test_delta_spark_vacuums_no_live_file(made: Path, tmp_path: Path) -> None:
-    root = shutil.copytree(made, tmp_path / "table")
+def test_delta_spark_vacuums_no_live_file_and_goes_on(tmp_path: Path) -> None:
+    root = written(tmp_path / "table", SOME_TEXTS)
+    live = set(root.rglob("*.parquet"))
+    assert len(live) == 2 * len(SOME_TEXTS)
     (root / "orphan.parquet").write_bytes(b"")
     aged(root)
-    before = by_us(root)
-    vacuumed_by_delta_spark(root, tmp_path)
-    assert not (root / "orphan.parquet").exists()
-    assert by_us(root) == by_duckdb(root) == before
-    assert len(list(root.rglob("*.parquet"))) == 2 * len(TEXTS)
-
-
-@pytest.mark.extra
-@pytest.mark.spark
-def test_delta_spark_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) -> None:
-    root = shutil.copytree(made, tmp_path / "table")
-    aged(root)
-    gone = ", ".join(str(i + more) for i in DELETED for more in (0, 1000))
+    gone = ", ".join(str(i + more) for i in deleted(SOME_TEXTS) for more in (0, 1000))
     vacuumed_by_delta_spark(root, tmp_path, f"DELETE FROM {{t}} WHERE id IN ({gone})", "OPTIMIZE {t}")
-    assert by_us(root) == by_duckdb(root) == KEPT
+    assert not (root / "orphan.parquet").exists()
+    # Its DELETE and OPTIMIZE came after, and the retention keeps what they removed.
+    assert live <= set(root.rglob("*.parquet"))
+    assert by_us(root) == by_duckdb(root) == kept(SOME_TEXTS)
 
 
 @pytest.mark.extra

@@ -7,6 +7,7 @@ tell the changes of both.
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +20,14 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import SEED, SOAKING
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
 COLUMNS = "id BIGINT, p STRING, v DOUBLE, s STRUCT<a: BIGINT, b: STRING>"
 ROWS = (
     "SELECT id, IF(id % 7 = 0, NULL, IF(id % 2 = 0, 'a', 'b')) AS p, CAST(id AS DOUBLE) / 2 AS v, "
-    "IF(id % 8 = 1, NULL, named_struct('a', id, 'b', CAST(id AS STRING))) AS s FROM range({first}, {last})"
+    "IF(id % 8 = 1, NULL, named_struct('a', id, 'b', CAST(id AS STRING))) AS s FROM range(0, 40, 1, 2)"
 )
 NEW = pa.table(
     {
@@ -91,6 +93,23 @@ DYNAMIC = Statement(
 )
 
 
+def dealt() -> dict[str, list[Statement]]:
+    """Statements for each kind, so that each statement has a table: every one for all kinds when soaking."""
+    if SOAKING:
+        return {
+            name: [*STATEMENTS, *([DYNAMIC] if kind.is_partitioned else [])] for name, kind in KINDS.items()
+        }
+    rng = random.Random(SEED)
+    places = rng.sample(range(len(STATEMENTS)), len(STATEMENTS))
+    dynamic = rng.choice([name for name, kind in KINDS.items() if kind.is_partitioned])
+    found = {}
+    for number, name in enumerate(KINDS):
+        first, second = places[number], places[(number + 1) % len(places)]
+        chosen = [STATEMENTS[place] for place in sorted({first, second})]
+        found[name] = [*chosen, *([DYNAMIC] if name == dynamic else [])]
+    return found
+
+
 def run_spark(requests: list[dict[str, Any]], folder: Path) -> list[Path]:
     folder.mkdir(exist_ok=True)
     asked = folder / "asked.json"
@@ -110,31 +129,30 @@ def changes_of(table: pa.Table) -> Counter[str]:
 
 def test_delta_spark_comes_to_the_same_rows_and_tells_the_same_changes(tmp_path: Path) -> None:
     made = []
+    statements = dealt()
     for name, kind in KINDS.items():
         properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
         listed = texts({**properties, **kind.properties})
         by = "PARTITIONED BY (p)" if kind.is_partitioned else ""
         created = [
             f"CREATE TABLE {{t}} ({COLUMNS}) USING delta {by} TBLPROPERTIES ({listed})",
-            f"INSERT INTO {{t}} {ROWS.format(first=0, last=15)}",
-            f"INSERT INTO {{t}} {ROWS.format(first=15, last=40)}",
+            f"INSERT INTO {{t}} {ROWS}",
             *([f"ALTER TABLE {{t}} SET TBLPROPERTIES ({texts(kind.then)})"] if kind.then else []),
         ]
-        statements = [*STATEMENTS, *([DYNAMIC] if kind.is_partitioned else [])]
         made.append(
             {
                 "table": str(tmp_path / name / "theirs"),
                 "settings": {"spark.sql.sources.partitionOverwriteMode": "dynamic"},
-                "statements": [*created, *(one.sql for one in statements)],
+                "statements": [*created, *(one.sql for one in statements[name])],
                 "copy_after": len(created),
                 "copy_to": str(tmp_path / name / "ours"),
             }
         )
     run_spark(made, tmp_path / "making")
     asked = []
-    for name, kind in KINDS.items():
+    for name in KINDS:
         table = DeltaTable(tmp_path / name / "ours")
-        for statement in [*STATEMENTS, *([DYNAMIC] if kind.is_partitioned else [])]:
+        for statement in statements[name]:
             statement.ours(table)
         for who in ("ours", "theirs"):
             asked.append({"table": str(tmp_path / name / who), "changes_from": 0})

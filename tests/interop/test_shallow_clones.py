@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, clone_table, write_deltalake
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import drawn
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
@@ -40,6 +42,11 @@ def ids(table: Path, source: Path) -> list[int]:
     return sorted(column.to_pylist())
 
 
+def partitioned(values: Sequence[str]) -> pa.Table:
+    """Ten rows for each value."""
+    return pa.table({"id": list(range(10 * len(values))), "p": [v for v in values for _ in range(10)]})
+
+
 def paths(table: Path) -> set[str]:
     """What its first version calls its files."""
     lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
@@ -48,9 +55,11 @@ def paths(table: Path) -> set[str]:
 
 def test_rows_of_a_shallow_clone_are_changed_by_vectors(tmp_path: Path) -> None:
     source, clone = tmp_path / "s é%20+#'(q)", tmp_path / "c"
-    written = pa.table({"id": list(range(10 * len(VALUES))), "p": [v for v in VALUES for _ in range(10)]})
     write_deltalake(
-        source, written, partition_by=["p"], configuration={"delta.enableDeletionVectors": "true"}
+        source,
+        partitioned(VALUES),
+        partition_by=["p"],
+        configuration={"delta.enableDeletionVectors": "true"},
     )
     DeltaTable(source).delete("id % 10 = 3")
     clone_table(source, clone, shallow=True)
@@ -76,7 +85,7 @@ def test_paths_are_spelled_as_delta_spark_spells_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["compact", "z_order", "drop_feature"])
 def test_delta_spark_goes_on_with_a_clone_whose_files_were_written_anew(tmp_path: Path, verb: str) -> None:
     source, clone = tmp_path / "s é%20+#'(q)", tmp_path / "c"
-    written = pa.table({"id": list(range(10 * len(VALUES))), "p": [v for v in VALUES for _ in range(10)]})
+    written = partitioned(drawn(VALUES, usual=3))
     configuration = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
     write_deltalake(source, written, partition_by=["p"], configuration=configuration)
     DeltaTable(source).delete("id % 10 = 3")

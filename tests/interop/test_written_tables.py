@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.delta_spark import sample_by_delta_spark
 from tests.support.feature_sets import covering_sets, possible_pairs
 from tests.support.soak import sample
 from tests.support.written_features import all_ways, excluding
@@ -39,10 +39,9 @@ def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_what_we_wrote_and_goes_on(tmp_path: Path) -> None:
-    report, errors = sample("written-tables", tmp_path / "report.json", "--first", "1", "--operations", "6")
-    if not report and "unresolved dependency" in errors and not os.environ.get("CI"):
-        pytest.skip("delta-spark's jars are not in .tools/ivy, and Maven cannot be reached")
-    assert report, errors[-4000:]
+    report = sample_by_delta_spark(
+        "written-tables", tmp_path / "report.json", "--first", "1", "--operations", "6"
+    )
     check(report, 1)
     (table,) = report["tables"]
     assert table["reads"]["delta-spark"] == {"equal": table["versions"], "refused": {}}

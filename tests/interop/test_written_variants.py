@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import random
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,7 @@ from delta_core.variants.python_values import variant_array
 from tests.state_machine.reading import deltalake_rows
 from tests.support.delta_spark import by_delta_spark
 from tests.support.rows import canonical_rows
+from tests.support.soak import SEED, rounds
 from tests.support.variant_values import as_json, same_numbers
 
 TABLES: Mapping[str, Mapping[str, str]] = {
@@ -105,13 +107,28 @@ def test_deltalake_reads_the_bytes_of_every_version(name: str, tmp_path: Path) -
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_values_and_goes_on(tmp_path: Path) -> None:
+    rng = random.Random(SEED)
     newest = {str(tmp_path / name): made(tmp_path / name, TABLES[name]).version() for name in TABLES}
-    by_delta_spark("variants", str(tmp_path / "answers"), *newest)
+    continued = rng.sample(sorted(newest), rounds(usual=2, soak=len(newest)))
+    requests = [
+        {
+            "table": path,
+            "versions": [*sorted(rng.sample(range(1, last), rounds(usual=1, soak=last - 1))), last],
+            "goes_on": path in continued,
+        }
+        for path, last in newest.items()
+    ]
+    (tmp_path / "requests").write_text(json.dumps(requests))
+    by_delta_spark("variants", str(tmp_path / "requests"), str(tmp_path / "answers"))
     answers = json.loads((tmp_path / "answers").read_text())
     for path, last in newest.items():
-        for version, found in enumerate(answers[path], 1):
-            expected = ours(DeltaTable(path, version=version))
+        assert str(last) in answers[path]
+        for version, found in answers[path].items():
+            expected = ours(DeltaTable(path, version=int(version)))
             assert {row[0]: theirs(row[1:]) for row in found} == expected, (path, version)
+        if path not in continued:
+            assert DeltaTable(path).version() == last
+            continue
         before = ours(DeltaTable(path, version=last))
         after = ours(DeltaTable(path))
         added = {"n": "0", "t": ["1.5", None]}

@@ -72,12 +72,14 @@ def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: 
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> None:
-    versions = range(1, len(table.expected) + 1)
+    # The first version has no vectors.
+    versions = range(2, len(table.expected) + 1)
     asked = tmp_path / "asked.json"
     asked.write_text(json.dumps([{"uri": str(table.root), "version": version} for version in versions]))
     by_delta_spark("reader", str(asked), str(tmp_path))
-    for index, expected in enumerate(table.expected):
-        assert rows_of(pq.read_table(tmp_path / f"{index}.parquet")) == expected, index + 1
+    for index, version in enumerate(versions):
+        found = rows_of(pq.read_table(tmp_path / f"{index}.parquet"))
+        assert found == table.expected[version - 1], version
 
 
 @pytest.mark.extra

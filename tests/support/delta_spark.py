@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from tests.support.repository import ROOT
+from tests.support.soak import SEED
 
 _ENDS_WITHIN_SECONDS = 30
 
@@ -36,6 +38,13 @@ def by_delta_spark(program: str, *arguments: str) -> None:
     assert problem is None, f"delta-spark: {problem[-4000:]}"
 
 
+def sample_by_delta_spark(area: str, out: Path, *arguments: str) -> dict[str, Any]:
+    """What an area's program of `benchmarks/soak/` says of a few tables, by the seed."""
+    by_delta_spark("soak", area, "--no-singles", "--seed", SEED, *arguments, "--output", str(out))
+    report: dict[str, Any] = json.loads(out.read_text())
+    return report
+
+
 class _Server:
     """The process, from its first program on."""
 
@@ -44,8 +53,7 @@ class _Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.delta_spark_server"],
             cwd=ROOT,
-            # Spark in this process leaves variables behind that another one would go by.
-            env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -81,6 +89,15 @@ class _Server:
             self._process.kill()
             self._process.communicate()
         self._said.close()
+
+
+def _environment() -> dict[str, str]:
+    # Spark in this process leaves variables behind that another one would go by. The JVM's flags are ours.
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("SPARK_") or key == "SPARK_SUBMIT_OPTS"
+    }
 
 
 def _end(*, at_once: bool = False) -> None:

@@ -70,11 +70,11 @@ DROPPED_BY_SPARK = (
 def ids(spark: SparkSession, table: str) -> dict[str, list[int]]:
     """The rows of every version."""
     newest = spark.sql(f"DESCRIBE HISTORY {table}").agg({"version": "max"}).collect()[0][0]
-    found = {}
-    for version in range(newest + 1):
-        rows = spark.sql(f"SELECT id FROM {table} VERSION AS OF {version}").collect()
-        found[str(version)] = sorted(row["id"] for row in rows)
-    return found
+    found: dict[str, list[int]] = {str(version): [] for version in range(newest + 1)}
+    each = (f"SELECT {version} AS n, id FROM {table} VERSION AS OF {version}" for version in found)
+    for row in spark.sql(" UNION ALL ".join(each)).collect():
+        found[str(row["n"])].append(row["id"])
+    return {version: sorted(rows) for version, rows in found.items()}
 
 
 def described(spark: SparkSession, table: str) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Has delta-spark read variants that others wrote, and go on with their tables, in a process of its own.
 
-Usage: `python -m tests.support.delta_spark_server variants OUT TABLE...`.
+Usage: `python -m tests.support.delta_spark_server variants REQUESTS OUT`.
 
-OUT is JSON: for each table and version the rows as Spark's JSON of their variants. Then delta-spark changes
-each table: it adds rows, updates and deletes some, and compacts the files.
+REQUESTS is a JSON list of {"table", "versions", "goes_on"}. OUT is JSON: for each table and version the rows
+as Spark's JSON of their variants. Then delta-spark goes on with a table: it adds rows, updates and deletes
+some, and compacts the files.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ STATEMENTS = (
 )
 
 
-def main(spark: SparkSession, out: str, *tables: str) -> None:
-    """Read every version, then change the table."""
+def main(spark: SparkSession, requests: str, out: str) -> None:
+    """Read the versions, then change the table."""
     answers = {}
-    for table in tables:
+    for request in json.loads(Path(requests).read_text()):
+        table = request["table"]
         name = f"delta.`{table}`"
-        newest = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").first()["version"]
-        answers[table] = [
-            [
+        answers[table] = {
+            version: [
                 list(row)
                 for row in spark.sql(
                     f"SELECT id, {', '.join(COLUMNS)} FROM {name} VERSION AS OF {version}"
                 ).collect()
             ]
-            for version in range(1, newest + 1)
-        ]
-        for statement in STATEMENTS:
+            for version in request["versions"]
+        }
+        for statement in STATEMENTS if request["goes_on"] else ():
             spark.sql(statement.format(t=name))
     Path(out).write_text(json.dumps(answers))
