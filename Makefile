@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests make and remove a hundred thousand small files: where there is room for them in memory, they go there.
 IN_MEMORY = if [ -z "$${TMPDIR:-}" ] && [ "$$(df --output=avail -B1G /dev/shm 2>/dev/null | tail -n 1)" -ge 8 ] 2>/dev/null; \
 	then export TMPDIR=/dev/shm/deltaward-tests; mkdir -p "$$TMPDIR"; fi;
-# A worker for each core; whatever shares the Spark session stays with one of them.
-PARALLEL := -n logical --maxprocesses 4 --dist loadfile
+# One worker more than cores, since some wait; whatever shares the Spark session stays with one of them.
+PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 4 --dist loadfile
 
 .PHONY: help
 help: ## List the targets

@@ -21,7 +21,7 @@ from tests.support.repository import ROOT, import_path
 TTL_SECONDS = 0.4
 WORKERS = 4
 ENDS_KILLED = 3
-HOLDERS_WANTED = 12
+HOLDERS_WANTED = 6
 LONGEST_SECONDS = 600.0
 
 WORKER = """

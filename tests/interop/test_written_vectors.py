@@ -17,6 +17,7 @@ from deltalake import QueryBuilder
 
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import rounds
 from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
 Rows = set[tuple[int, int]]
@@ -62,7 +63,7 @@ def test_every_version_has_its_rows(table: VectorTable, reader: Callable[[Path, 
 
 
 def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: random.Random) -> None:
-    for number in range(3):
+    for number in range(rounds(usual=1, soak=3)):
         made = random_table(tmp_path / str(number), rng)
         for version, expected in enumerate(made.expected, start=1):
             for reader in (by_us, by_deltalake, by_duckdb):

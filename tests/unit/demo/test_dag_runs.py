@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from demo import dag_runs
 from demo.airflow_api import AirflowApi
 from demo.dag_runs import AirflowDagRunner, RunRecord, TaskRecord, progress_line
 from demo.processes import DemoError
@@ -53,7 +54,8 @@ def play(api: FakeApi, *, answer: str | None) -> RunRecord:
     return runner.run("d", run_id="r", conf={}, report=lambda line: None, answer=answer)
 
 
-def test_a_question_is_answered_once_and_kept_with_who_answered() -> None:
+def test_a_question_is_answered_once_and_kept_with_who_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dag_runs, "_READING_SECONDS", 0.5)
     api = FakeApi(["running", "awaiting_input", "awaiting_input", "success"])
     record = play(api, answer="Reject")
     assert api.given == [("ask", "Reject")]

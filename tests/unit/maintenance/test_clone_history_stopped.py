@@ -17,6 +17,7 @@ from delta_core.maintenance.clone.history import clone_history
 from delta_core.maintenance.clone.history.claim import CLAIM_PATH
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from tests.support.soak import drawn
 from tests.support.stopping_store import Stopped, StoppingStore
 
 Objects = dict[str, tuple[bytes, int]]
@@ -75,8 +76,9 @@ def stopped_at_each(source: Path, start: Path | None, root: Path, *, after: bool
         return
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize(
+    ("after", "goes_on"), drawn([(False, False), (True, False), (False, True), (True, True)], usual=2)
+)
 def test_ended_at_any_request(source: Path, tmp_path: Path, after: bool, goes_on: bool) -> None:
     start = None
     if goes_on:

@@ -40,6 +40,13 @@ class Careless(BaseHTTPRequestHandler):
         self.send_header("x-goog-generation", "1")
         self.end_headers()
 
+    def do_POST(self) -> None:
+        """Deletes of many objects at once: refused for good, so that no client asks again."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(400)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def do_DELETE(self) -> None:
         self.send_response(204)
         self.end_headers()
