@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.repository import ROOT, python_files
@@ -12,9 +12,9 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 SHIPPED = ("delta_core", "spark_jobs", "plugins")
 
 
-@cache
-def _parsed(*folders: str) -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse((ROOT / path).read_text())) for path in python_files(*folders)]
+def _parsed(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for path in python_files(*folders):
+        yield path, ast.parse((ROOT / path).read_text())
 
 
 def _documented_methods() -> set[str]:

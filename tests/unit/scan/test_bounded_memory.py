@@ -52,11 +52,16 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log.root
 
 
+_POOLS: list[pa.MemoryPool] = []
+"""Arrow's threads may give a buffer back after the test, to a pool that must still be there then."""
+
+
 @pytest.fixture
 def pool() -> Iterator[pa.MemoryPool]:
     """Counts what Arrow allocates during the test."""
     before = pa.default_memory_pool()
     counting = pa.proxy_memory_pool(before)
+    _POOLS.append(counting)
     pa.set_memory_pool(counting)
     yield counting
     pa.set_memory_pool(before)
