@@ -12,7 +12,7 @@ Other faults have names where the tests are that they belong to, and these tests
 - `tests/concurrency/kill_points/variants.py`: what a killed process or a loss of power shows (`slow`);
 - `tests/concurrency/test_feature_drop_pairs.py`: a drop that goes by what it had seen (`slow`); where the
   conflict rules still hold, they notice most of it, so its races catch no such fault alone;
-- `demo/sabotage.py`: of the demonstration, with the checks that find each (`sabotage`).
+- `demo/sabotage.py`: of the demonstration, with the checks that find each (`programs`).
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ _BESIDES: dict[str, list[Catch]] = {
         Catch(fault=_OBJECTS, tests="tests/concurrency/test_real_stores.py"),
         Catch(fault=_REFUSAL, tests="tests/concurrency/test_ambiguity_matrix.py"),
     ],
-    "demo": [
+    "programs": [
         Catch(fault="commits are replayed from the newest", tests="tests/e2e/test_demo.py"),
-    ],
-    "kill_points": [
         Catch(
             fault=_KEY_BEFORE,
             tests=f"{_KILL_POINTS}::test_a_job_killed_at_any_event_and_run_again_applies_once",
@@ -69,6 +67,10 @@ _BESIDES: dict[str, list[Catch]] = {
         Catch(
             fault=_KEY_AT_REBASE,
             tests=f"{_KILL_POINTS}::test_a_stopped_driver_that_wakes_after_its_retry_changes_nothing",
+        ),
+        Catch(
+            fault=_KEY_BEFORE,
+            tests="tests/e2e/test_gate_kill.py::test_a_killed_load_run_again_puts_each_row_in_one_place",
         ),
     ],
     "slow": [
@@ -89,12 +91,6 @@ _BESIDES: dict[str, list[Catch]] = {
             tests="tests/simulation/test_simulation.py::test_real_core_keeps_its_promises",
         ),
     ],
-    "gate_kill": [
-        Catch(
-            fault=_KEY_BEFORE,
-            tests="tests/e2e/test_gate_kill.py::test_a_killed_load_run_again_puts_each_row_in_one_place",
-        ),
-    ],
 }
 
 
@@ -110,14 +106,8 @@ AREAS: dict[str, list[Catch]] = {
         "extras",
         "stores",
         "concurrency",
-        "demo",
-        "wheel",
-        "kill_points",
+        "programs",
         "slow",
-        "demo_processes",
-        "sabotage",
-        "services",
-        "gate_kill",
     )
 }
 """By area, in the order of `.ci/run`."""
