@@ -21,7 +21,7 @@ from tests.support.fuzz.runner import WorkerProcess
 pytestmark = pytest.mark.slow
 
 SEED = "bc6ae09fbdd2"
-BATCHES = 4
+BATCHES = 2
 MUTANTS = 200
 
 
