@@ -49,7 +49,7 @@ test: $(READY) ## The tests that need PyPI and Debian alone (at most 5 minutes o
 
 .PHONY: golden
 golden: ## Name the folder of the golden tables for the tests: GOLDEN=... (shared/golden beside the checkout)
-	@scripts/golden.sh $(GOLDEN)
+	@scripts/golden.sh "$(GOLDEN)"
 
 .PHONY: test-all
 test-all: $(READY) ## Every test: whole programs and Maven jars too

@@ -66,19 +66,20 @@ __all__ = [
     "write_deltalake",
 ]
 
+if not TYPE_CHECKING:
+    # Else a type checker would take every name for one of the package's.
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from the module that defines it (PEP 562)."""
-    if name == "errors":
-        return importlib.import_module("delta_core.errors")
-    module = _EXPORTS.get(name)
-    if module is None:
-        raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
-    value = getattr(importlib.import_module(module), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from the module that defines it (PEP 562)."""
+        if name == "errors":
+            return importlib.import_module("delta_core.errors")
+        module = _EXPORTS.get(name)
+        if module is None:
+            raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
+        value = getattr(importlib.import_module(module), name)
+        globals()[name] = value
+        return value
 
-
-def __dir__() -> list[str]:
-    """The public names, loaded or not, and none of what this file needs itself."""
-    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})
+    def __dir__() -> list[str]:
+        """The public names, loaded or not, and none of what this file needs itself."""
+        return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})

@@ -11,9 +11,9 @@ from typing import Any
 def on_demand(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose names load on first use.
 
-    The package imports the same names under `TYPE_CHECKING`, so that type checkers and editors know them.
-    A caller reads a name through the package when it needs it (`maintenance.plan_vacuum(...)`); `from package
-    import name` loads it at once.
+    The package imports the same names under `TYPE_CHECKING` and calls this in its `else`: a type checker that
+    saw `__getattr__` would take any name for one of the package. A caller reads a name through the package
+    when it needs it (`maintenance.plan_vacuum(...)`); `from package import name` loads it at once.
 
     Args:
         package: the package's `__name__`.

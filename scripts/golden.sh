@@ -12,12 +12,12 @@ readonly LINK=.tools/golden
 found=""
 for folder in "${1:-${DELTAWARD_GOLDEN:-}}" "$LINK" ../shared/golden; do
   [ -n "$folder" ] || continue
-  if [ -f "$folder/manifest.json" ]; then
+  if grep -qs '"name"' "$folder/manifest.json"; then
     found=$(cd "$folder" && pwd -P)
     break
   fi
   if [ "$folder" = "${1:-${DELTAWARD_GOLDEN:-}}" ]; then
-    printf 'deltaward: %s holds no manifest.json, so it is no folder of golden tables.\n' "$folder" >&2
+    printf 'deltaward: %s has no manifest.json that names tables, so it is no folder of golden tables.\n' "$folder" >&2
     exit 2
   fi
 done
@@ -27,4 +27,4 @@ if [ -z "$found" ]; then
 fi
 mkdir -p .tools
 ln -sfn "$found" "$LINK"
-printf 'deltaward: %s golden tables in %s\n' "$(grep -c '^  "name"' "$LINK/manifest.json")" "$LINK"
+printf 'deltaward: %s golden tables in %s\n' "$(grep -o '"name"' "$LINK/manifest.json" | wc -l)" "$LINK"

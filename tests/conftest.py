@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -30,6 +31,17 @@ os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugin
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Most JVMs of a run live for seconds: compiling for speed later costs more than it brings.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Under CI Hypothesis would load a profile of its own, which hears of no seed. A slow minute fails no test.
+settings.register_profile(
+    "deltaward",
+    deadline=None,
+    derandomize=False,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("deltaward")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -24,17 +24,17 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.support.soak_report import report_head  # noqa: E402 - a program
+from tests.faults.areas import AREAS  # noqa: E402 - a program
+from tests.support.soak_report import report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-samples.json"
 SERVERS = ("emulators", "delta_spark")
-AREAS = ("test", "extras", "stores", "concurrency", "kill_points", "slow", "gate_kill")
-"""The areas that draw."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", default=os.environ.get("DELTAWARD_SEED") or secrets.token_hex(6))
+    # An area that catches seeded faults is one that draws.
     parser.add_argument("--area", nargs="+", choices=AREAS, default=list(AREAS), metavar="NAME")
     parser.add_argument("--output", type=Path, default=RESULT)
     options = parser.parse_args()

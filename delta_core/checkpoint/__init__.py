@@ -15,13 +15,13 @@ if TYPE_CHECKING:
         cleanup_expired_logs as cleanup_expired_logs,
     )
     from delta_core.checkpoint.write import write_checkpoint as write_checkpoint
-
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "CheckpointInfo": "delta_core.checkpoint.classic",
-        "LogCleanup": "delta_core.checkpoint.log_cleanup",
-        "cleanup_expired_logs": "delta_core.checkpoint.log_cleanup",
-        "write_checkpoint": "delta_core.checkpoint.write",
-    },
-)
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "CheckpointInfo": "delta_core.checkpoint.classic",
+            "LogCleanup": "delta_core.checkpoint.log_cleanup",
+            "cleanup_expired_logs": "delta_core.checkpoint.log_cleanup",
+            "write_checkpoint": "delta_core.checkpoint.write",
+        },
+    )

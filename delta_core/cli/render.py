@@ -10,7 +10,7 @@ from typing import Any, Final
 from delta_core.cli.console import print_line
 from delta_core.cli.tables import print_facts, print_table
 from delta_core.jobs.job_result import JobResult
-from delta_core.maintenance.observe.wording import counted, size
+from delta_core.maintenance.wording import counted, size
 
 _SHOWN_FILES = 50
 

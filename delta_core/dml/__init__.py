@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from delta_core.dml.update import UpdateResult as UpdateResult
     from delta_core.dml.update import update_rows as update_rows
     from delta_core.dml.write import write_deltalake as write_deltalake
-
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "DeleteResult": "delta_core.dml.delete",
-        "UpdateResult": "delta_core.dml.update",
-        "Updates": "delta_core.dml.assignments",
-        "create_table": "delta_core.dml.definition.create",
-        "delete_rows": "delta_core.dml.delete",
-        "resolve_predicate": "delta_core.dml.commit_files",
-        "update_rows": "delta_core.dml.update",
-        "write_deltalake": "delta_core.dml.write",
-    },
-)
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "DeleteResult": "delta_core.dml.delete",
+            "UpdateResult": "delta_core.dml.update",
+            "Updates": "delta_core.dml.assignments",
+            "create_table": "delta_core.dml.definition.create",
+            "delete_rows": "delta_core.dml.delete",
+            "resolve_predicate": "delta_core.dml.commit_files",
+            "update_rows": "delta_core.dml.update",
+            "write_deltalake": "delta_core.dml.write",
+        },
+    )

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from delta_core.expressions.stored_expressions import (
         resolve_stored as resolve_stored,
     )
-
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "parse_predicate": "delta_core.expressions.parse",
-        "parse_stored": "delta_core.expressions.stored_expressions",
-        "parse_value": "delta_core.expressions.parse",
-        "resolve_stored": "delta_core.expressions.stored_expressions",
-    },
-)
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "parse_predicate": "delta_core.expressions.parse",
+            "parse_stored": "delta_core.expressions.stored_expressions",
+            "parse_value": "delta_core.expressions.parse",
+            "resolve_stored": "delta_core.expressions.stored_expressions",
+        },
+    )

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from delta_core.maintenance.table_optimizer import TableOptimizer as TableOptimizer
     from delta_core.maintenance.vacuum.apply import apply_vacuum as apply_vacuum
     from delta_core.maintenance.vacuum.plan import plan_vacuum as plan_vacuum
-
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "FeatureAlterer": "delta_core.maintenance.feature_alterer",
-        "FsckResult": "delta_core.maintenance.fsck.apply",
-        "RestorePlan": "delta_core.maintenance.restore.plan",
-        "TableOptimizer": "delta_core.maintenance.table_optimizer",
-        "apply_fsck": "delta_core.maintenance.fsck.apply",
-        "apply_restore": "delta_core.maintenance.restore.apply",
-        "apply_vacuum": "delta_core.maintenance.vacuum.apply",
-        "plan_fsck": "delta_core.maintenance.fsck.plan",
-        "plan_restore": "delta_core.maintenance.restore.plan",
-        "plan_vacuum": "delta_core.maintenance.vacuum.plan",
-        "planned_only": "delta_core.maintenance.fsck.apply",
-    },
-)
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "FeatureAlterer": "delta_core.maintenance.feature_alterer",
+            "FsckResult": "delta_core.maintenance.fsck.apply",
+            "RestorePlan": "delta_core.maintenance.restore.plan",
+            "TableOptimizer": "delta_core.maintenance.table_optimizer",
+            "apply_fsck": "delta_core.maintenance.fsck.apply",
+            "apply_restore": "delta_core.maintenance.restore.apply",
+            "apply_vacuum": "delta_core.maintenance.vacuum.apply",
+            "plan_fsck": "delta_core.maintenance.fsck.plan",
+            "plan_restore": "delta_core.maintenance.restore.plan",
+            "plan_vacuum": "delta_core.maintenance.vacuum.plan",
+            "planned_only": "delta_core.maintenance.fsck.apply",
+        },
+    )

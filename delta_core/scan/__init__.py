@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from delta_core.scan.change_data import ChangeDataScan as ChangeDataScan
     from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS as ROW_TRACKING_COLUMNS
     from delta_core.scan.scan import Scan as Scan
-
-__getattr__, __dir__ = on_demand(
-    __name__,
-    {
-        "ChangeDataScan": "delta_core.scan.change_data",
-        "ROW_TRACKING_COLUMNS": "delta_core.scan.row_tracking",
-        "Scan": "delta_core.scan.scan",
-        "add_actions_table": "delta_core.scan.add_actions",
-        "appended_batches": "delta_core.scan.appended",
-    },
-)
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "ChangeDataScan": "delta_core.scan.change_data",
+            "ROW_TRACKING_COLUMNS": "delta_core.scan.row_tracking",
+            "Scan": "delta_core.scan.scan",
+            "add_actions_table": "delta_core.scan.add_actions",
+            "appended_batches": "delta_core.scan.appended",
+        },
+    )

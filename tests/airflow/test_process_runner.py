@@ -32,6 +32,7 @@ from delta_core.execution.progress import ProgressEvent
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from tests.support.host_script import script_host
 from tests.support.repository import ROOT
+from tests.support.waiting import comes_true
 
 _PREAMBLE = """
 import json, os, signal, subprocess, sys, time
@@ -144,13 +145,8 @@ def gone(pid: int) -> bool:
         return True
 
 
-def all_gone_soon(pids: list[int], *, seconds: float = 10) -> bool:
-    give_up = SYSTEM_CLOCK.monotonic_seconds() + seconds
-    while SYSTEM_CLOCK.monotonic_seconds() < give_up:
-        if all(gone(pid) for pid in pids):
-            return True
-        SYSTEM_CLOCK.sleep(0.02)
-    return False
+def all_gone_soon(pids: list[int]) -> bool:
+    return comes_true(lambda: all(gone(pid) for pid in pids))
 
 
 def test_success_needs_a_result_and_exit_status_zero(harness: Harness) -> None:

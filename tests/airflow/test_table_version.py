@@ -19,6 +19,7 @@ from delta_airflow.table_versions import latest_version_from
 from delta_airflow.triggers.table_version import DeltaTableVersionTrigger
 from delta_core.errors import ConfigurationError, StorageError, StorePermissionError
 from tests.support.airflow import connection_json
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def add_versions(table: Path, *versions: int, suffix: str = ".json") -> None:
@@ -132,7 +133,7 @@ def first_event(subject: DeltaTableVersionTrigger) -> Any:
     async def collect() -> list[TriggerEvent]:
         return [event async for event in subject.run()]
 
-    (event,) = asyncio.run(asyncio.wait_for(collect(), 20))
+    (event,) = asyncio.run(asyncio.wait_for(collect(), PATIENCE_SECONDS))
     return event.payload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 from tests.support.parallel import SPARK, scope_of
 from tests.support.repository import ROOT, tracked_files
@@ -31,6 +32,15 @@ def test_the_guide_says_what_each_area_is_for() -> None:
     guide = guide.split("## What each area is for", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| (`.+`) \| .+ \| \d+ \|$", guide, re.MULTILINE)
     assert [name for names in rows for name in re.findall(r"`(\w+)`", names)] == areas
+
+
+def test_a_name_that_is_no_area_ends_it_at_once() -> None:
+    answer = subprocess.run(
+        [".ci/run", "style", "kill_points"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("deltaward: kill_points is no area; there are: install golden test ")
 
 
 def test_it_ends_with_the_line_that_is_counted() -> None:

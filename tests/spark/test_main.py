@@ -24,6 +24,7 @@ from delta_core.storage.open import open_store
 from spark_jobs.main import EVENT_PREFIX, main
 from tests.support.drivers import REPOSITORY, start_driver
 from tests.support.spark import files_below, rows_of
+from tests.support.waiting import comes_true
 
 
 def load_spec(table: Path, source: Path, **params: object) -> JobSpec:
@@ -109,9 +110,7 @@ def test_sigterm_cleans_up_and_writes_no_result(tmp_path: Path, source: Path) ->
     params = {**spec.params, "source": {**spec.params["source"], "select": slow}}
     spec = JobSpec(kind="load", table=spec.table, params=params)
     driver = start_driver(spec, tmp_path / "terminated")
-    deadline = time.monotonic() + 60
-    while "data.writing" not in driver.log() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert comes_true(lambda: "data.writing" in driver.log())
     os.kill(driver.process.pid, signal.SIGTERM)
     assert driver.wait() == 143, driver.log()
     assert driver.result() is None
@@ -133,10 +132,7 @@ def test_a_driver_whose_parent_dies_ends(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
     pid = int(parent.stdout)
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and _alive(pid):
-        time.sleep(0.02)
-    assert not _alive(pid)
+    assert comes_true(lambda: not _alive(pid))
 
 
 def _alive(pid: int) -> bool:

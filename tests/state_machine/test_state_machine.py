@@ -33,8 +33,6 @@ def test_a_table_is_what_the_model_says(record_property: Record) -> None:
             settings=settings(
                 max_examples=AT_A_TIME,
                 stateful_step_count=STEPS,
-                deadline=None,
-                database=None,
                 suppress_health_check=list(HealthCheck),
                 phases=[Phase.generate, Phase.shrink],
                 print_blob=True,

@@ -16,7 +16,7 @@ import pytest
 from tests.support.repository import ROOT
 from tests.support.soak import SEED
 
-_ENDS_WITHIN_SECONDS = 30
+_ENDS_WITHIN_SECONDS = 300
 
 
 def by_delta_spark(program: str, *arguments: str) -> None:

@@ -25,7 +25,7 @@ class Driver:
     result_path: Path
     log_path: Path
 
-    def wait(self, *, timeout_seconds: float = 180) -> int:
+    def wait(self, *, timeout_seconds: float = 1200) -> int:
         """The exit code; negative for the signal that ended it."""
         try:
             return self.process.wait(timeout=timeout_seconds)

@@ -6,7 +6,6 @@ import http.client
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from tests.support.fault_plan import (
     RequestFilter,
 )
 from tests.support.fault_proxy import FaultProxy
+from tests.support.waiting import PATIENCE_SECONDS, comes_true
 
 PUTS = RequestFilter(methods=frozenset({"PUT"}))
 
@@ -102,7 +102,7 @@ def proxy(origin: Origin) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def client(proxy: FaultProxy) -> Iterator[http.client.HTTPConnection]:
-    connection = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=PATIENCE_SECONDS)
     yield connection
     connection.close()
 
@@ -197,16 +197,17 @@ def test_a_hang_outlasts_the_client(origin: Origin, proxy: FaultProxy, point: Fa
     with pytest.raises(TimeoutError):
         _call(client)
     client.close()
-    assert len(origin.seen) == int(point is FaultPoint.AFTER)
+    reached = int(point is FaultPoint.AFTER)
+    assert comes_true(lambda: len(origin.seen) == reached)
+    client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=PATIENCE_SECONDS)
     assert _call(client)[0] == 200
     client.close()
 
 
 def test_a_hang_is_bounded_and_ends_with_the_proxy(origin: Origin) -> None:
-    for hang_seconds, in_context in ((0.2, True), (60.0, False)):
+    for hang_seconds, in_context in ((0.2, True), (3600.0, False)):
         proxy = FaultProxy(origin.endpoint, hang_seconds=hang_seconds)
-        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=30)
-        began = time.monotonic()
+        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=PATIENCE_SECONDS)
         with proxy:
             proxy.inject(FaultQueue([Fault(kind=FaultKind.HANG)]))
             client.request("PUT", "/a", body=b"")
@@ -214,7 +215,6 @@ def test_a_hang_is_bounded_and_ends_with_the_proxy(origin: Origin) -> None:
                 with pytest.raises(ConnectionError):
                     client.getresponse()
         client.close()
-        assert time.monotonic() - began < 45
 
 
 @pytest.mark.parametrize("point", list(FaultPoint))
@@ -265,7 +265,7 @@ def test_many_clients_at_once_each_get_their_own_answer(origin: Origin, proxy: F
     statuses: list[int] = []
 
     def work(number: int) -> None:
-        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=30)
+        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=PATIENCE_SECONDS)
         for turn in range(10):
             statuses.append(_call(client, target=f"/{number}/{turn}")[0])
         client.close()
@@ -285,7 +285,7 @@ def test_an_upstream_that_is_not_there_is_told_from_a_fault() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with FaultProxy(f"http://127.0.0.1:{port}") as proxy:
-        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=10)
+        client = http.client.HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=PATIENCE_SECONDS)
         assert _call(client)[0] == 502
         assert proxy.requests[0].fault is None
         client.close()

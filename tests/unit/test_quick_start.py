@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -74,6 +75,21 @@ def test_every_name_on_demand_is_there_and_hidden_by_no_module(package: object) 
         assert getattr(package, name) is not None
         assert not (folder / f"{name}.py").exists()
         assert not (folder / name).exists()
+
+
+@pytest.mark.parametrize("package", [delta_core, *PACKAGES], ids=lambda package: package.__name__)
+def test_a_type_checker_knows_each_name_on_demand_and_no_other(package: object) -> None:
+    """A `__getattr__` that it saw would give it any name."""
+    tree = ast.parse(Path(str(package.__file__)).read_text())  # type: ignore[attr-defined]
+    always = [node for node in tree.body if not isinstance(node, ast.If)]
+    assert not any("__getattr__" in ast.dump(node) for node in always)
+    (checked,) = [
+        node.body
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    known = {name.asname or name.name for node in checked for name in node.names}  # type: ignore[attr-defined]
+    assert known >= set(getattr(package, "__all__", dir(package)))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

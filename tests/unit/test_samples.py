@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
 
 from tests.support import memory
 from tests.support.repository import ROOT
@@ -37,6 +42,46 @@ def test_a_sample_keeps_the_order_and_takes_no_more_than_there_is() -> None:
     assert len(some) == 50
     assert some == sorted(set(some))
     assert drawn("abc", usual=9) == ["a", "b", "c"]
+
+
+_PROPERTY = """
+from hypothesis import given, strategies as st
+
+def test_draws(record_property):
+    seen = []
+
+    @given(st.integers())
+    def draw(value):
+        seen.append(value)
+
+    draw()
+    record_property("seen", str(seen))
+"""
+
+
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_a_property_draws_by_the_seed_under_ci_too(tmp_path: Path, ci: str) -> None:
+    """Hypothesis has a profile for CI that hears of no seed, and one for elsewhere with a limit of time."""
+    (tmp_path / "test_property.py").write_text(_PROPERTY)
+
+    def seen(run_seed: str) -> str:
+        report = tmp_path / "report.xml"
+        ours = [f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *ours, f"--junitxml={report}"]
+        subprocess.run(
+            [*command, str(tmp_path / "test_property.py")],
+            cwd=ROOT,
+            env={**os.environ, "CI": ci, "DELTAWARD_SEED": run_seed},
+            check=True,
+            capture_output=True,
+        )
+        (told,) = ElementTree.parse(report).iter("property")
+        return str(told.get("value"))
+
+    assert seen("1") == seen("1")
+    assert seen("1") != seen("2")
+    assert settings.default is not None
+    assert settings.default.deadline is None
 
 
 def test_a_worker_with_too_much_memory_is_named() -> None:

@@ -39,7 +39,7 @@ def optimized(values: list[int]) -> bytes:
 
 
 @given(position_sets())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example([])
 @example([0, 1, 2])
 @example([0, 1, 2, 3])
@@ -54,7 +54,7 @@ def test_bytes_are_those_of_the_roaring_library(values: list[int]) -> None:
 
 
 @given(position_sets())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_roaring_library_reads_it(values: list[int]) -> None:
     bitmap = BitMap64.deserialize(encode_portable64(values))
     assert len(bitmap) == len(values)

@@ -19,7 +19,7 @@ ROWS = st.sets(st.integers(0, 299), max_size=300)
 
 
 @given(ROWS, ROWS, st.integers(0, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_unions_are_those_of_sets(old: set[int], new: set[int], more: int) -> None:
     num_records = max(old | new, default=-1) + 1 + more
     known = np.array(sorted(old), np.int64)

@@ -210,7 +210,7 @@ def test_what_cannot_be_deleted_hides_no_error(store: LocalLogStore, monkeypatch
     st.lists(st.sets(st.integers(0, ROWS - 1), min_size=1, max_size=200), max_size=6),
     st.sampled_from([0, 128]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, vectors: list[set[int]], inline: int
 ) -> None:

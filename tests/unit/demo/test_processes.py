@@ -17,6 +17,7 @@ import pytest
 
 from demo.layout import Layout
 from demo.processes import MARK, DemoError, Service, answers, free_port, running, start, stop_all
+from tests.support.waiting import PATIENCE_SECONDS
 
 # A child in the same session but another group that ignores SIGTERM, and one in a session of its own.
 FAMILY = """
@@ -129,7 +130,7 @@ print(subprocess.Popen([sys.executable, "-c", {member!r}], **quiet).pid)
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
     number = int(ended.stdout)
     process = psutil.Process(number)

@@ -294,7 +294,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps=STEPS, vectors=st.booleans(), partitioned=st.booleans())
 def test_any_sequence_leaves_the_rows_of_a_model(
     tmp_path_factory: pytest.TempPathFactory,

@@ -31,6 +31,7 @@ from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
+from tests.support.waiting import PATIENCE_SECONDS
 
 KEY = CommitProperties(txn=SetTransaction(app_id="a", version=1))
 
@@ -71,7 +72,7 @@ class Gate:
             if self.left:
                 self.left -= 1
                 self.entered.set()
-                self.opened.wait(20)
+                self.opened.wait(PATIENCE_SECONDS)
             original(group, appends)  # type: ignore[arg-type]
 
         monkeypatch.setattr(GroupCommit, "_commit", held)
@@ -87,10 +88,10 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 def test_appends_that_wait_for_a_commit_share_the_next(table: Path, gate: Gate) -> None:
     with GroupCommit(table) as group:
         outcomes = [group.append(rows(1))]
-        assert gate.entered.wait(20)
+        assert gate.entered.wait(PATIENCE_SECONDS)
         outcomes += [group.append(rows(number)) for number in range(2, 101)]
         gate.opened.set()
-        versions = Counter(outcome.result(20).version for outcome in outcomes)
+        versions = Counter(outcome.result(PATIENCE_SECONDS).version for outcome in outcomes)
     assert versions == {1: 1, 2: 99}
     assert ids(table) == list(range(101))
     grouped = commit(table, 2)
@@ -106,15 +107,16 @@ def test_every_append_keeps_its_key_and_counts_once(table: Path, gate: Gate) -> 
         again = group.append(rows(1), txn=SetTransaction(app_id="a", version=1))
         later = group.append(rows(3), txn=SetTransaction(app_id="a", version=2))
         gate.opened.set()
-        assert not first.result(20).already_applied
-        assert not second.result(20).already_applied
-        assert again.result(20).already_applied
-        assert not later.result(20).already_applied
+        assert not first.result(PATIENCE_SECONDS).already_applied
+        assert not second.result(PATIENCE_SECONDS).already_applied
+        assert again.result(PATIENCE_SECONDS).already_applied
+        assert not later.result(PATIENCE_SECONDS).already_applied
     assert ids(table) == [0, 1, 2, 3]
     keys = DeltaTable(table).transactions()
     assert {name: key.version for name, key in keys.items()} == {"a": 2, "b": 7}
     with GroupCommit(table) as group:
-        assert group.append(rows(9), txn=SetTransaction(app_id="b", version=6)).result(20).already_applied
+        outcome = group.append(rows(9), txn=SetTransaction(app_id="b", version=6))
+        assert outcome.result(PATIENCE_SECONDS).already_applied
 
 
 def test_rows_that_do_not_fit_fail_alone(table: Path, gate: Gate) -> None:
@@ -126,10 +128,10 @@ def test_rows_that_do_not_fit_fail_alone(table: Path, gate: Gate) -> None:
         good = group.append(rows(2))
         gate.opened.set()
         with pytest.raises(SchemaMismatchError):
-            wrong_type.result(20)
+            wrong_type.result(PATIENCE_SECONDS)
         with pytest.raises(ConstraintViolationError):
-            too_large.result(20)
-        assert good.result(20).version
+            too_large.result(PATIENCE_SECONDS)
+        assert good.result(PATIENCE_SECONDS).version
     assert ids(table) == [0, 1, 2]
 
 
@@ -139,8 +141,8 @@ def test_another_writer_s_key_is_found_and_its_rows_are_not_doubled(table: Path,
         other = group.append(rows(2))
         write_deltalake(table, rows(1), mode="append", commit_properties=KEY)
         gate.opened.set()
-        assert held.result(20).already_applied
-        assert not other.result(20).already_applied
+        assert held.result(PATIENCE_SECONDS).already_applied
+        assert not other.result(PATIENCE_SECONDS).already_applied
     assert ids(table) == [0, 1, 2]
 
 
@@ -151,7 +153,7 @@ def test_a_changed_schema_is_followed(table: Path, gate: Gate) -> None:
             table, rows(2).append_column("more", pa.array([1])), mode="append", schema_mode="merge"
         )
         gate.opened.set()
-        assert held.result(20).version == 2
+        assert held.result(PATIENCE_SECONDS).version == 2
     assert ids(table) == [0, 1, 2]
 
 
@@ -172,9 +174,9 @@ def test_an_unknown_outcome_is_told_to_all_and_files_are_kept(
         gate.opened.set()
         for outcome in outcomes:
             with pytest.raises(CommitStateUnknownError):
-                outcome.result(20)
+                outcome.result(PATIENCE_SECONDS)
         faulty.puts = []
-        assert group.append(rows(3)).result(20).version == 1
+        assert group.append(rows(3)).result(PATIENCE_SECONDS).version == 1
     assert faulty.deleted == []
     assert ids(table) == [0, 3]
 
@@ -191,21 +193,21 @@ def test_a_failure_that_nobody_foresaw_leaves_the_outcome_unknown(
     with GroupCommit(table) as group:
         monkeypatch.setattr(group_commit, "commit_and_checkpoint", fails_afterwards)
         with pytest.raises(CommitStateUnknownError, match="out of threads"):
-            group.append(rows(1)).result(20)
+            group.append(rows(1)).result(PATIENCE_SECONDS)
         monkeypatch.undo()
-        group.append(rows(2)).result(20)
+        group.append(rows(2)).result(PATIENCE_SECONDS)
     assert ids(table) == [0, 1, 2]
 
 
 def test_a_cancelled_append_is_left_out_and_others_go_on(table: Path, gate: Gate) -> None:
     with GroupCommit(table) as group:
         group.append(rows(1))
-        assert gate.entered.wait(20)
+        assert gate.entered.wait(PATIENCE_SECONDS)
         cancelled = group.append(rows(2))
         assert cancelled.cancel()
         gate.opened.set()
         # A group of none but cancelled appends is not the end.
-        assert group.append(rows(3)).result(20).version
+        assert group.append(rows(3)).result(PATIENCE_SECONDS).version
     assert ids(table) == [0, 1, 3]
 
 
@@ -224,15 +226,15 @@ def test_a_closed_group_takes_nothing(table: Path) -> None:
 def test_waiting_rows_are_bounded(table: Path, gate: Gate) -> None:
     with GroupCommit(table, max_bytes=1) as group:
         group.append(rows(1))
-        assert gate.entered.wait(20)
+        assert gate.entered.wait(PATIENCE_SECONDS)
         waiting = [group.append(rows(2))]
         thread = threading.Thread(target=lambda: waiting.append(group.append(rows(3))))
         thread.start()
         thread.join(0.2)
         assert thread.is_alive()
         gate.opened.set()
-        thread.join(20)
-        assert [outcome.result(20).version for outcome in waiting] == [2, 3]
+        thread.join(PATIENCE_SECONDS)
+        assert [outcome.result(PATIENCE_SECONDS).version for outcome in waiting] == [2, 3]
     assert ids(table) == [0, 1, 2, 3]
 
 
@@ -246,13 +248,13 @@ def test_a_callback_appends_without_waiting_for_itself(table: Path) -> None:
             called.set()
 
         group.append(rows(1)).add_done_callback(go_on)
-        assert called.wait(20)  # a result is there before its callbacks have run
+        assert called.wait(PATIENCE_SECONDS)  # a result is there before its callbacks have run
         # Others get their turn too.
         others = [threading.Thread(target=group.append, args=(rows(5),), daemon=True)]
         others[0].start()
-        others[0].join(20)
+        others[0].join(PATIENCE_SECONDS)
         assert not others[0].is_alive()
-        assert [outcome.result(20).version for outcome in more]
+        assert [outcome.result(PATIENCE_SECONDS).version for outcome in more]
     assert ids(table) == [0, 1, 2, 3, 4, 5]
 
 
@@ -260,7 +262,7 @@ def test_a_callback_may_close_the_group(table: Path) -> None:
     group = GroupCommit(table)
     outcome = group.append(rows(1))
     outcome.add_done_callback(lambda _: group.close())
-    outcome.result(20)
+    outcome.result(PATIENCE_SECONDS)
     group.close()
     assert ids(table) == [0, 1]
 
@@ -283,14 +285,14 @@ def test_rows_that_cannot_be_written_fail_alone(
     monkeypatch.setattr(group_commit, "write_rows_to_files", hold_no_large)
     with GroupCommit(table) as group:
         group.append(rows(100))
-        assert gate.entered.wait(20)
+        assert gate.entered.wait(PATIENCE_SECONDS)
         outcomes = [
             group.append(of_large_numbers(number) if number in bad else rows(number + 1, number + 10))
             for number in range(7)
         ]
         gate.opened.set()
         for number, outcome in enumerate(outcomes):
-            error = outcome.exception(20)
+            error = outcome.exception(PATIENCE_SECONDS)
             assert isinstance(error, SchemaError) if number in bad else error is None
     good = [number for number in range(7) if number not in bad]
     assert ids(table) == sorted([0, 100, *(n + 1 for n in good), *(n + 10 for n in good)])
@@ -309,16 +311,16 @@ def test_a_store_that_fails_while_the_bad_rows_are_looked_for_leaves_no_files(
         return hold_no_large(*args, **options)
 
     with GroupCommit(table) as group:
-        group.append(rows(0)).result(20)
+        group.append(rows(0)).result(PATIENCE_SECONDS)
         before = sorted(table.rglob("*.parquet"))
         gate = Gate(monkeypatch)
         group.append(pa.table({"id": ["x"], "part": ["p0"]}))  # never written
-        assert gate.entered.wait(20)
+        assert gate.entered.wait(PATIENCE_SECONDS)
         outcomes = [
             group.append(piece) for piece in (rows(1), of_large_numbers(2), rows(3), of_large_numbers(4))
         ]
         monkeypatch.setattr(group_commit, "write_rows_to_files", fails_late)
         gate.opened.set()
-        errors = [type(outcome.exception(20)) for outcome in outcomes]
+        errors = [type(outcome.exception(PATIENCE_SECONDS)) for outcome in outcomes]
     assert errors == [StorageError, SchemaError, StorageError, StorageError]
     assert sorted(table.rglob("*.parquet")) == before

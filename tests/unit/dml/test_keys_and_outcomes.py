@@ -15,6 +15,7 @@ from delta_core.errors import CommitStateUnknownError, ConfigurationError, Schem
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from tests.support.faulty_store import FaultyStore, PutFault
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def rows(*ids: int) -> pa.Table:
@@ -62,8 +63,8 @@ def test_a_pair_is_a_key_wherever_one_is_taken(table: Path) -> None:
     assert lower is not None
     assert lower.already_applied
     with GroupCommit(table) as group:
-        assert group.append(rows(1), txn=("load", 3)).result(20).already_applied
-        assert not group.append(rows(4), txn=("load", 4)).result(20).already_applied
+        assert group.append(rows(1), txn=("load", 3)).result(PATIENCE_SECONDS).already_applied
+        assert not group.append(rows(4), txn=("load", 4)).result(PATIENCE_SECONDS).already_applied
     assert DeltaTable(table).to_pyarrow_table().num_rows == 3
 
 
@@ -117,7 +118,7 @@ def test_in_a_group_each_append_is_told_what_it_can_do(table: Path, monkeypatch:
     with GroupCommit(table, commit_properties=CommitProperties(deadline_seconds=0.0)) as group:
         keyed = group.append(rows(1), txn=("load", 3))
         bare = group.append(rows(2))
-        errors = [keyed.exception(20), bare.exception(20)]
+        errors = [keyed.exception(PATIENCE_SECONDS), bare.exception(PATIENCE_SECONDS)]
     assert all(isinstance(error, CommitStateUnknownError) and error.version == 1 for error in errors)
     assert "with the same idempotency key" in str(errors[0])
     assert "Look for txnId" in str(errors[1])
@@ -126,7 +127,7 @@ def test_in_a_group_each_append_is_told_what_it_can_do(table: Path, monkeypatch:
 def test_a_group_of_an_open_table_has_its_store(table: Path) -> None:
     opened = DeltaTable(table)
     with GroupCommit(opened) as group:
-        assert group.append(rows(1)).result(20).version == 1
+        assert group.append(rows(1)).result(PATIENCE_SECONDS).version == 1
     assert opened.version() == 0
     with pytest.raises(ConfigurationError, match="cannot be changed on an open table"):
         GroupCommit(opened, storage_options={"a": "b"})
@@ -147,7 +148,7 @@ def test_a_merge_is_advised_where_it_alone_would_do(table: Path) -> None:
         assert ("schema_mode='merge'" in caught.value.fix) is advised
         assert ("Cast" in caught.value.fix) is not advised
     with GroupCommit(table) as group:
-        error = group.append(extra).exception(20)
+        error = group.append(extra).exception(PATIENCE_SECONDS)
     assert isinstance(error, SchemaMismatchError)
     assert "schema_mode" not in error.fix
     assert "alter.add_columns" in error.fix

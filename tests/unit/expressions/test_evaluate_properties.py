@@ -23,7 +23,7 @@ def connection():
 
 
 @given(rows(), PREDICATES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_same_as_plain_python(data, predicate):
     table = table_of(data)
     resolved = resolve_predicate(predicate, DELTA_SCHEMA)
@@ -31,7 +31,7 @@ def test_same_as_plain_python(data, predicate):
 
 
 @given(rows(min_size=1), PREDICATES)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 def test_same_as_duckdb(connection, data, predicate):
     table = table_of(data)
     resolved = resolve_predicate(predicate, DELTA_SCHEMA)
@@ -43,7 +43,7 @@ def test_same_as_duckdb(connection, data, predicate):
 
 
 @given(rows(), PREDICATES)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 def test_rendered_text_means_the_same(data, predicate):
     table = table_of(data)
     resolved = resolve_predicate(predicate, DELTA_SCHEMA)
@@ -52,7 +52,7 @@ def test_rendered_text_means_the_same(data, predicate):
 
 
 @given(rows(), PREDICATES)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 def test_filter_keeps_the_true_rows(data, predicate):
     kept = filter_rows(resolve_predicate(predicate, DELTA_SCHEMA), table_of(data))
     expected = [row for row in data if reference(predicate, row) is True]

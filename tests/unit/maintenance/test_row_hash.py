@@ -73,7 +73,7 @@ def batch(ids: list[int], texts: list[str]) -> pa.RecordBatch:
     return pa.record_batch({"id": pa.array(ids), "t": pa.array(texts)})
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(-5, 5), st.text(max_size=4)), min_size=1, max_size=30), st.randoms())
 def test_order_and_batches_do_not_matter(rows: list[tuple[int, str]], random: Any) -> None:
     whole = hash_batches([batch([r[0] for r in rows], [r[1] for r in rows])], ["id", "t"])

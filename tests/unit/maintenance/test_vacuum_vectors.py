@@ -362,7 +362,7 @@ def test_a_pinned_version_keeps_its_vectors_and_its_change_data(table: Table) ->
     st.integers(0, 24),
     st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_what_versions_within_the_retention_need_stays_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]], days: int, checkpointed: bool
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.actions import AddCdcFile
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
+from tests.support.waiting import comes_true
 
 ROWS_PER_GROUP = 100_000
 GROUPS = 20
@@ -73,9 +73,7 @@ def consume(batches: Iterator[pa.RecordBatch]) -> int:
 
 def wait_until_below(pool: pa.MemoryPool, limit_bytes: int) -> None:
     """Arrow's threads end the reads under way on their own; what they hold is given back then."""
-    deadline = time.monotonic() + 10
-    while pool.bytes_allocated() >= limit_bytes and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert comes_true(lambda: pool.bytes_allocated() < limit_bytes)
 
 
 @pytest.mark.parametrize("filters", [None, "x < 0.5"])

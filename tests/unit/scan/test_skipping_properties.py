@@ -154,13 +154,13 @@ def predicates_at_the_bounds(tables: list[pa.Table]) -> Iterator[Expression]:
 
 
 @given(files(), PREDICATES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_pruned_files_hold_no_match(found, predicate):
     assert_nothing_lost(found, predicate)
 
 
 @given(files())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_pruned_files_hold_no_match_at_the_bounds(found):
     for predicate in predicates_at_the_bounds(found[0]):
         assert_nothing_lost(found, predicate)

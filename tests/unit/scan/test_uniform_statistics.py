@@ -139,7 +139,7 @@ DOCUMENTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example([{"numRecords": 0, "minValues": {"a": 0, "f": 2**53 + 1, "s": ""}, "nullCount": {"a": 0}}], False)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=4), st.booleans())
 def test_what_is_read_is_what_json_says(documents: list[dict[str, Any]], repeated: bool) -> None:
@@ -159,7 +159,7 @@ def in_json(name: str, value: Any) -> Any:
     return float(value) if name == "f" and type(value) is int else value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(-1e9, 1e9)), min_size=1, max_size=9))
 def test_plain_texts_are_always_read(values: list[tuple[int, float]]) -> None:
     found = read(*(text(a=a, f=f) for a, f in values))

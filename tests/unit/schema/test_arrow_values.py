@@ -25,7 +25,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("data_type", PLAIN, ids=str)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_plain_values_are_pyarrows(data_type: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | PLAIN[data_type], max_size=20))
     made = arrow_array(values, data_type)

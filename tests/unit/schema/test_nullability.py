@@ -91,7 +91,7 @@ def loose(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_what_is_found_is_what_a_walk_finds(data: st.DataObject) -> None:
     kind, nullable = data.draw(TYPES), data.draw(st.booleans())

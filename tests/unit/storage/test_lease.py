@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.store_time import Machines
+from tests.support.waiting import comes_true
 
 TTL = 60.0
 DIRECTORY = "_deltaward/leases/nightly"
@@ -366,16 +366,17 @@ def test_whoever_dies_at_a_step_of_taking_it_keeps_it_from_others_for_its_time_a
 
 
 def test_a_thread_renews_it_and_stops(tmp_path: Path) -> None:
-    store = LocalLogStore(tmp_path)
-    lease = acquire_lease(store, "nightly", ttl_seconds=0.6)
-    with LeaseKeeper(lease):
-        time.sleep(1.5)
-        lease.check()
-        assert max(documents(tmp_path)) > 4
+    clock = ManualClock(1)
+    lease = acquire_lease(LocalLogStore(tmp_path), "nightly", ttl_seconds=60, clock=clock)
+    with LeaseKeeper(lease, interval_seconds=0.05):
+        for _ in range(3):
+            clock.advance(40)
+            renewals = max(documents(tmp_path))
+            # The renewal under way may have begun before the clock moved.
+            assert comes_true(lambda renewals=renewals: max(documents(tmp_path)) >= renewals + 2)
+            lease.check()
     assert "deltaward-lease" not in {thread.name for thread in threading.enumerate()}
-    last = max(documents(tmp_path))
-    time.sleep(0.7)
-    assert max(documents(tmp_path)) == last
+    clock.advance(61)
     with pytest.raises(LeaseLostError):
         lease.check()
 
@@ -386,20 +387,12 @@ def test_the_thread_goes_on_after_a_failure_and_ends_when_the_lease_is_lost(tmp_
     lease = acquire_lease(store, "nightly", ttl_seconds=60, clock=clock)
     store.puts = [PutFault.DENIED] * 2
     with LeaseKeeper(lease, interval_seconds=0.05):
-        _until(lambda: max(documents(tmp_path)) >= 3)
+        assert comes_true(lambda: max(documents(tmp_path)) >= 3)
         another = {**max(documents(tmp_path).items())[1], "token": "another's"}
         (tmp_path / DIRECTORY / f"{1000:020d}.json").write_text(json.dumps(another))
-        _until(lambda: not [t for t in threading.enumerate() if t.name == "deltaward-lease"])
+        assert comes_true(lambda: not [t for t in threading.enumerate() if t.name == "deltaward-lease"])
     with pytest.raises(LeaseLostError):
         lease.check()
-
-
-def _until(condition: Any) -> None:
-    for _ in range(400):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not come to pass")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from delta_core.storage.local import LocalLogStore
 from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.probe import forget_probes, require_preconditions
 from delta_core.storage.remote_uri import parse_remote_uri
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +87,7 @@ def test_a_server_that_hangs_keeps_nobody_from_another() -> None:
 
     def hang(path: str, data: bytes) -> None:
         asked.set()
-        assert hanging.wait(30)
+        assert hanging.wait(2 * PATIENCE_SECONDS)
         slow.create(path, data)
 
     def ask_the_slow() -> None:
@@ -97,7 +98,7 @@ def test_a_server_that_hangs_keeps_nobody_from_another() -> None:
     for thread in threads:
         thread.start()
     try:
-        assert asked.wait(30)
+        assert asked.wait(PATIENCE_SECONDS)
         others = [
             threading.Thread(
                 target=require_preconditions,
@@ -109,7 +110,7 @@ def test_a_server_that_hangs_keeps_nobody_from_another() -> None:
         for other in others:
             other.start()
         for other in others:
-            other.join(10)
+            other.join(PATIENCE_SECONDS)
             assert not other.is_alive()
     finally:
         hanging.set()
@@ -123,7 +124,7 @@ def test_a_child_that_is_forked_meanwhile_asks_for_itself() -> None:
 
     def hang(path: str, data: bytes) -> None:
         asked.set()
-        assert hanging.wait(30)
+        assert hanging.wait(2 * PATIENCE_SECONDS)
         server.create(path, data)
 
     thread = threading.Thread(
@@ -132,14 +133,14 @@ def test_a_child_that_is_forked_meanwhile_asks_for_itself() -> None:
         kwargs={"create": hang, "delete": server.delete, "uri": "s3://b/t"},
     )
     thread.start()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_SECONDS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which is the point
         child = os.fork()
     if child == 0:
         status = 1
         try:
-            signal.alarm(20)
+            signal.alarm(int(PATIENCE_SECONDS))
             require_preconditions("a", create=server.create, delete=server.delete, uri="s3://b/t")
             status = 0
         finally:

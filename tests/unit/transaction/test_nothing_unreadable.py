@@ -13,6 +13,7 @@ from delta_core import DeltaTable, GroupCommit, write_deltalake
 from delta_core.actions import SetTransaction
 from delta_core.errors import CommitError, ConfigurationError, DeltaError
 from delta_core.transaction.commit_properties import CommitProperties
+from tests.support.waiting import PATIENCE_SECONDS
 
 ROWS = pa.table({"a": pa.array([1], pa.int64())})
 
@@ -46,7 +47,7 @@ def test_a_key_that_no_table_holds(uri: str, key: dict[str, Any]) -> None:
             group.append(ROWS, txn=SetTransaction(**key))
         with pytest.raises(ConfigurationError, match="no idempotency key"):
             group.append(ROWS, txn="job")  # type: ignore[arg-type]
-        assert group.append(ROWS).result(timeout=60).version == 1
+        assert group.append(ROWS).result(timeout=PATIENCE_SECONDS).version == 1
     assert DeltaTable(uri).to_pyarrow_table().num_rows == 2
 
 

@@ -16,6 +16,7 @@ from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo
+from tests.support.waiting import PATIENCE_SECONDS
 
 START_MS = 1_800_000_000_000
 OURS = pa.table({"a": pa.array([1], pa.int64())})
@@ -115,10 +116,10 @@ def test_a_failed_look_does_not_make_a_group_new(
 
         monkeypatch.setattr(LocalLogStore, "list_directory", fail)
         with pytest.raises(StorageError):
-            group.append(OURS).result(timeout=60)
+            group.append(OURS).result(timeout=PATIENCE_SECONDS)
         monkeypatch.undo()
         with pytest.raises(DeltaError):
-            group.append(OURS).result(timeout=60)
+            group.append(OURS).result(timeout=PATIENCE_SECONDS)
     _untouched(uri, versions=6)
 
 

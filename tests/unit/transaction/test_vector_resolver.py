@@ -351,7 +351,7 @@ def test_metadata_is_no_matter_of_rows(tmp_path: Path) -> None:
     assert isinstance(transaction.commit(), Conflict)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     deletions=st.lists(
         st.tuples(st.integers(2, 9), st.integers(0, 8), st.integers(0, 60)), min_size=2, max_size=5

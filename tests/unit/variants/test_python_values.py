@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import SchemaMismatchError
@@ -38,7 +38,6 @@ ANY = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(ANY, max_size=4))
 def test_values_come_back(values: list[Any]) -> None:
     array = variant_array(values)
