@@ -214,6 +214,9 @@ def test_a_hang_is_bounded_and_ends_with_the_proxy(origin: Origin) -> None:
             if in_context:
                 with pytest.raises(ConnectionError):
                     client.getresponse()
+        if not in_context:
+            with pytest.raises(ConnectionError):
+                client.getresponse()
         client.close()
 
 

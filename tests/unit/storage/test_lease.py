@@ -376,9 +376,30 @@ def test_a_thread_renews_it_and_stops(tmp_path: Path) -> None:
             assert comes_true(lambda renewals=renewals: max(documents(tmp_path)) >= renewals + 2)
             lease.check()
     assert "deltaward-lease" not in {thread.name for thread in threading.enumerate()}
+    last = max(documents(tmp_path))
     clock.advance(61)
     with pytest.raises(LeaseLostError):
         lease.check()
+    assert max(documents(tmp_path)) == last
+
+
+def test_it_is_renewed_after_each_third_of_its_time(tmp_path: Path) -> None:
+    pauses: list[float | None] = []
+
+    class EndsAfterThree(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            return len(pauses) > 3
+
+    keeper = LeaseKeeper(
+        acquire_lease(LocalLogStore(tmp_path), "nightly", ttl_seconds=60, clock=ManualClock(1))
+    )
+    keeper._ended = EndsAfterThree()
+    before = max(documents(tmp_path))
+    with keeper:
+        assert comes_true(lambda: len(pauses) == 4)
+    assert pauses == [20.0] * 4
+    assert max(documents(tmp_path)) == before + 3
 
 
 def test_the_thread_goes_on_after_a_failure_and_ends_when_the_lease_is_lost(tmp_path: Path) -> None:
