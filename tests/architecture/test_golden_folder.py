@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.repository import ROOT
 
-_OF_THE_RUN = ("DELTAWARD_GOLDEN", "MAKEFLAGS")
+# What a make that runs the tests tells the makes below it.
+_OF_THE_RUN = ("DELTAWARD_GOLDEN", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
 
 
 @pytest.fixture
@@ -25,9 +26,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make_golden(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("DELTAWARD_GOLDEN", "MAKEFLAGS")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_RUN}
     return subprocess.run(
         ["make", "golden", *arguments], cwd=checkout, env=kept, capture_output=True, text=True, check=False
     )

@@ -13,12 +13,12 @@ if __name__ == "__main__":
     exit_with_parent()
 
 import argparse
-import os
 import signal
 import sys
 
 from delta_core.execution.progress import ProgressEvent
 from spark_jobs.main import main
+from tests.support.own_signal import send_to_self
 
 
 class SignalAt:
@@ -34,7 +34,7 @@ class SignalAt:
             return
         self._left -= 1
         if self._left == 0:
-            os.kill(os.getpid(), self._signal)
+            send_to_self(self._signal)
 
 
 if __name__ == "__main__":

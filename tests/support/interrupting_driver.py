@@ -8,12 +8,12 @@ one, so a kill point is exactly reproducible.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 
 from delta_core.execution.progress import ProgressEvent
 from spark_jobs.main import main
+from tests.support.own_signal import send_to_self
 
 
 class SignalAt:
@@ -26,7 +26,7 @@ class SignalAt:
 
     def emit(self, event: ProgressEvent) -> None:
         if self._seen == self._index:
-            os.kill(os.getpid(), self._number)
+            send_to_self(self._number)
         self._seen += 1
 
 
