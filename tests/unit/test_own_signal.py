@@ -8,7 +8,7 @@ import sys
 
 from tests.support.repository import ROOT
 
-# The first thread takes signals for the process, and is long in coming: each reversal takes many milliseconds.
+# The first thread takes the signals of the process. It comes late: each reversal takes many milliseconds.
 STOPS_ITSELF = """
 import os, signal, threading
 from tests.support.own_signal import send_to_self
