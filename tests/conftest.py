@@ -55,6 +55,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.timeout = 0
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What shorter tests imply is left to soaks, unless it is asked for: `-m soak`."""
+    if SOAKING or "soak" in config.option.markexpr:
+        return
+    left = [item for item in items if item.get_closest_marker("soak")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
 def pytest_report_header() -> str:
     return f"deltaward: DELTAWARD_SEED={SEED}"
 

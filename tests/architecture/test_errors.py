@@ -22,39 +22,30 @@ def names(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield part.attr
 
 
-def calls(folders: Iterable[str]) -> Iterator[ast.Call]:
-    """Every call in the Python files of some folders."""
+def all_nodes(folders: Iterable[str]) -> Iterator[ast.AST]:
+    """Every node of the Python files of some folders."""
     for folder in folders:
         for file in sorted((ROOT / folder).rglob("*.py")):
-            yield from (node for node in ast.walk(parsed(file)) if isinstance(node, ast.Call))
-
-
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(), filename=str(file))
+            yield from ast.walk(ast.parse(file.read_text(), filename=str(file)))
 
 
 def made(folders: Iterable[str]) -> set[str]:
     """What is called by name: an error that nobody makes is only there to be caught."""
-    return {name for call in calls(folders) for name in names([call.func])}
+    return {name for node in all_nodes(folders) if isinstance(node, ast.Call) for name in names([node.func])}
 
 
 def expected(folders: Iterable[str]) -> set[str]:
-    """What tests ask of an outcome: as an argument (of `pytest.raises`, of `isinstance`), or as a word."""
+    """What tests ask of an outcome: as an argument (of `pytest.raises`, of `isinstance`), or as a word.
+
+    Suites that compare names have errors as words.
+    """
     found: set[str] = set()
-    for call in calls(folders):
-        found.update(names([*call.args, *(keyword.value for keyword in call.keywords)]))
-    return found | words(folders)
-
-
-def words(folders: Iterable[str]) -> set[str]:
-    """The texts in the Python files of some folders; suites that compare names have errors as such."""
-    return {
-        node.value
-        for folder in folders
-        for file in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(parsed(file))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    for node in all_nodes(folders):
+        if isinstance(node, ast.Call):
+            found.update(names([*node.args, *(keyword.value for keyword in node.keywords)]))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
 
 
 def all_errors() -> set[str]:

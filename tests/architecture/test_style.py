@@ -110,7 +110,11 @@ def test_first_party_imports_stand_at_the_top_of_the_file() -> None:
 
 def test_every_skip_and_expected_failure_says_why() -> None:
     silent = []
-    for path, tree in _parsed("tests"):
+    for path in python_files("tests"):
+        text = (ROOT / path).read_text()
+        if not any(word in text for word in ("skip", "xfail")):
+            continue
+        tree = ast.parse(text)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 name, given = _called(node), {keyword.arg for keyword in node.keywords}

@@ -102,8 +102,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 @pytest.mark.parametrize(
     ("loser", "winner", "level"),
     [
-        *((*pair, LEVELS[0]) for pair in drawn(PAIRS, usual=120)),
-        *(pytest.param(*pair, LEVELS[1], marks=pytest.mark.slow) for pair in drawn(PAIRS, usual=80)),
+        *((*pair, LEVELS[0]) for pair in drawn(PAIRS, usual=50)),
+        *(pytest.param(*pair, LEVELS[1], marks=pytest.mark.slow) for pair in drawn(PAIRS, usual=30)),
     ],
 )
 def test_pair(tables: Tables, loser: str, winner: str, level: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 from demo.layout import Layout
 from demo.processes import running, stop_all
 from tests.support.repository import ROOT
+from tests.support.soak import drawn
 
 pytestmark = [
     pytest.mark.e2e,
@@ -86,7 +87,7 @@ def test_up_leaves_a_login_that_is_needed_and_down_stops_everything(home: Path) 
     assert running(Layout(home=home)) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", drawn([signal.SIGINT, signal.SIGTERM], usual=1))
 def test_an_interrupted_demo_leaves_no_process(home: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
         command(home, "run"),

@@ -1,6 +1,6 @@
 """A driver killed anywhere, or stopped and overtaken by its retry, applies its job once.
 
-The kill points are the progress events of real jobs; which ten are tried is drawn by the run's seed.
+The kill points are the progress events of real jobs; which six are tried is drawn by the run's seed.
 What the tables hold is read by deltalake and from the raw commit files, never by our own reader.
 """
 
@@ -21,7 +21,7 @@ from delta_core import write_deltalake
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from spark_jobs.connect_server import ConnectServer
 from tests.support.driver_runs import Driver, DriverRun, commits_with, rows_by_peer
-from tests.support.soak import rounds
+from tests.support.soak import drawn, rounds
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
@@ -127,7 +127,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng: random.Random) -> None:
     points = [(name, i) for name, done in bench.undisturbed.items() for i in range(len(done.run.events))]
     assert len(points) >= 30, points
-    for name, index in rng.sample(points, min(len(points), rounds(usual=10, soak=len(points)))):
+    for name, index in rng.sample(points, min(len(points), rounds(usual=6, soak=len(points)))):
         event = bench.undisturbed[name].run.events[index]
         label = f"{name} killed at event {index} ({event})"
         table = bench.copy(f"killed-{name}-{index}")
@@ -151,7 +151,7 @@ def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng:
 
 
 def test_a_stopped_driver_that_wakes_after_its_retry_changes_nothing(bench: Bench) -> None:
-    for name in ("append", "merge", "optimize"):
+    for name in drawn(("append", "merge", "optimize"), usual=2):
         table = bench.copy(f"zombie-{name}")
         spec = bench.jobs[name].on(table)
         index = bench.undisturbed[name].run.events.index("commit.before")

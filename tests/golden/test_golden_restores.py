@@ -82,7 +82,7 @@ def versions(path: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", drawn(TABLES, usual=10))
 def test_every_version_can_be_restored(golden_dir: Path, tmp_path: Path, name: str) -> None:
     path = own_copy(golden_dir, name, tmp_path)
     last = DeltaTable(path).version()
@@ -104,7 +104,7 @@ def by_deltalake_at(path: Path, version: int) -> list[str]:
     return sorted(str(sorted(row.items())) for row in found.to_pylist())
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", drawn(TABLES, usual=10))
 def test_it_can_be_cloned(golden_dir: Path, tmp_path: Path, name: str) -> None:
     path = own_copy(golden_dir, name, tmp_path)
     expected = rows(path)

@@ -94,7 +94,7 @@ DYNAMIC = Statement(
 
 
 def dealt() -> dict[str, list[Statement]]:
-    """Statements for each kind, so that each statement has a table: every one for all kinds when soaking."""
+    """A statement for each kind and a kind for each statement; every one for all kinds when soaking."""
     if SOAKING:
         return {
             name: [*STATEMENTS, *([DYNAMIC] if kind.is_partitioned else [])] for name, kind in KINDS.items()
@@ -102,12 +102,10 @@ def dealt() -> dict[str, list[Statement]]:
     rng = random.Random(SEED)
     places = rng.sample(range(len(STATEMENTS)), len(STATEMENTS))
     dynamic = rng.choice([name for name, kind in KINDS.items() if kind.is_partitioned])
-    found = {}
-    for number, name in enumerate(KINDS):
-        first, second = places[number], places[(number + 1) % len(places)]
-        chosen = [STATEMENTS[place] for place in sorted({first, second})]
-        found[name] = [*chosen, *([DYNAMIC] if name == dynamic else [])]
-    return found
+    return {
+        name: [STATEMENTS[place], *([DYNAMIC] if name == dynamic else [])]
+        for name, place in zip(KINDS, places, strict=True)
+    }
 
 
 def run_spark(requests: list[dict[str, Any]], folder: Path) -> list[Path]:

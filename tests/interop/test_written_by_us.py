@@ -15,6 +15,7 @@ from tests.state_machine.features import Way, open_ways
 from tests.state_machine.reading import deltalake_rows
 from tests.state_machine.values import KINDS
 from tests.support.rows import canonical_rows
+from tests.support.soak import drawn
 
 _COLUMNS = (
     StructField(name="id", data_type=LONG),
@@ -52,7 +53,7 @@ def _written(way: Way, path: Path) -> DeltaTable:
     return table
 
 
-@pytest.mark.parametrize("way", open_ways(), ids=lambda way: way.name)
+@pytest.mark.parametrize("way", drawn(open_ways(), usual=10), ids=lambda way: way.name)
 def test_deltalake_reads_every_version_or_names_the_feature(way: Way, tmp_path: Path) -> None:
     table = _written(way, tmp_path / "table")
     for version in range(table.version() + 1):
@@ -64,7 +65,7 @@ def test_deltalake_reads_every_version_or_names_the_feature(way: Way, tmp_path: 
         assert theirs == canonical_rows(ours), f"version {version}"
 
 
-@pytest.mark.parametrize("way", open_ways(), ids=lambda way: way.name)
+@pytest.mark.parametrize("way", drawn(open_ways(), usual=10), ids=lambda way: way.name)
 def test_deltalake_goes_on_from_our_checkpoint(way: Way, tmp_path: Path) -> None:
     path = tmp_path / "table"
     table = _written(way, path)

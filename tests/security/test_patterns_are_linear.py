@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterator
 from functools import cache
 
+import pytest
+
 from tests.support.repository import ROOT, python_files
 
 CHARACTERS = 16_000
@@ -180,6 +182,7 @@ for module, name in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_every_pattern_takes_time_in_proportion() -> None:
     names = sorted({(module, name) for module, name, _, _ in patterns()})
     assert len(names) > 20
@@ -222,6 +225,7 @@ for name, call in calls.items():
 """
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_anything_is_read_or_refused_soon() -> None:
     units = ["a", " ", "`", "``a", "1", "/", "x-amz-", "a b,", "{", '"', "%2e", "a.", "[", "sig=", "/a"]
     told = _within(CALLS, json.dumps(units), 280.0)

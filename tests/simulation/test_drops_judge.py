@@ -57,6 +57,7 @@ def loses_the_rows_of_files_with_vectors() -> AbstractContextManager[Any]:
     return mock.patch.object(DropProgram, "rewritten", rewritten)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutation", "sign", "first"),
     [

@@ -82,6 +82,7 @@ def lets_metadata_pass() -> AbstractContextManager[Any]:
     return mock.patch.object(conflict_checker, "CONFLICT_RULES", left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "sign"),
     [

@@ -41,6 +41,7 @@ def applied(results: list[JobResult]) -> int:
     return sum(len(result.commits) for result in results)
 
 
+@pytest.mark.slow
 def test_a_late_delivery_does_nothing_even_after_a_lost_race(backfill: Backfill) -> None:
     """One month, three deliveries: the second wins while the first is being written."""
     backfill.load(Delivery("2012-02"))

@@ -23,6 +23,7 @@ from tests.support.spark import REMOTE_VARIABLE, rows_of
 pytestmark = pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="runs its own server")
 
 
+@pytest.mark.slow
 def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's workers must get our packages from the client.
     monkeypatch.delenv("PYTHONPATH", raising=False)

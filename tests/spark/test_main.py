@@ -60,6 +60,7 @@ def test_a_job_without_a_table_exits_1_without_a_jvm(tmp_path: Path) -> None:
     assert result.error.code == "TABLE_NOT_FOUND"
 
 
+@pytest.mark.soak
 def test_a_load_tells_its_progress_and_applies_once(tmp_path: Path, source: Path) -> None:
     spec = load_spec(tmp_path / "table", source, partition_by=["p"])
     driver = start_driver(spec, tmp_path / "first")
@@ -83,7 +84,7 @@ def test_a_load_tells_its_progress_and_applies_once(tmp_path: Path, source: Path
     assert len(rows_of(tmp_path / "table")) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_killed_driver_leaves_the_table_as_it_was_and_a_retry_succeeds(
     tmp_path: Path, source: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_killed_driver_leaves_the_table_as_it_was_and_a_retry_succeeds(
     assert {file.path for file in plan.files} == left
 
 
+@pytest.mark.slow
 def test_sigterm_cleans_up_and_writes_no_result(tmp_path: Path, source: Path) -> None:
     table = tmp_path / "table"
     slow = {"id": "if(id % 10 = 3, cast(reflect('java.lang.Thread', 'sleep', 600L) as bigint), id)"}

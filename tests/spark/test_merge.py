@@ -124,6 +124,7 @@ def test_a_duplicate_match_names_the_keys(spark: SparkSession, table: Path) -> N
     assert metrics["numTargetRowsDeleted"] == 1
 
 
+@pytest.mark.slow
 def test_what_fails_leaves_no_file(spark: SparkSession, table: Path) -> None:
     write_table = DeltaTable(str(table))
     write_table.alter.add_constraint({"named": "name <> 'bad'"})
@@ -154,6 +155,7 @@ def test_an_append_only_table_takes_inserts_alone(spark: SparkSession, tmp_path:
     assert [row["id"] for row in rows_of(table)] == [1, 2]
 
 
+@pytest.mark.slow
 def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
     def against(change: Callable[[], object]) -> Callable[[], JobResult]:
         class Racing:
@@ -184,6 +186,7 @@ def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
     assert [row["id"] for row in rows_of(table)] == [50, 90]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [PutFault.DROP_RESPONSE, PutFault.DROP_REQUEST])
 def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path, fault: PutFault) -> None:
     before = files_below(table)

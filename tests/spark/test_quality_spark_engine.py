@@ -41,6 +41,7 @@ def test_positions_are_those_of_the_staged_rows(
     assert found == [row | {"x": None if row["x"] != row["x"] else row["x"]} for row in wanted]
 
 
+@pytest.mark.slow
 def test_both_engines_give_the_same_answers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,8 @@
 """Has delta-spark make tables with features, tell what is in them and go on, in processes of its own.
 
-Usage: `python -m tests.support.delta_spark_server rewritten make|tell|go_on FOLDER`.
+Usage: `python -m tests.support.delta_spark_server rewritten make|tell|go_on FOLDER NAME...`.
 
-Each table is a folder of FOLDER; what delta-spark says of all of them goes to FOLDER/make.json and so on: the
+Each named table is a folder of FOLDER; what delta-spark says of them goes to FOLDER/make.json and so on: the
 rows with their ids and commit versions where the table tracks them, and all changes where it has a feed.
 """
 
@@ -94,13 +94,13 @@ def told(spark: SparkSession, path: Path) -> dict[str, list[str]]:
     }
 
 
-def main(spark: SparkSession, what: str, folder: str) -> None:
+def main(spark: SparkSession, what: str, folder: str, *names: str) -> None:
     """Do it and write the answers."""
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.databricks.delta.clusteredTable.enableClusteringTablePreview", "true")
     answers = {}
-    for name, statements in STATEMENTS.items():
-        path = Path(folder) / name
+    for name in names:
+        statements, path = STATEMENTS[name], Path(folder) / name
         for statement in {"make": statements, "tell": [], "go_on": GO_ON[name]}[what]:
             spark.sql(statement.format(t=f"delta.`{path}`"))
         answers[name] = told(spark, path)

@@ -87,3 +87,28 @@ def test_a_worker_with_too_much_memory_is_named() -> None:
     (line,) = memory.too_much({"gw0": memory.MOST_BYTES, "gw1": memory.MOST_BYTES + (1 << 20)})
     assert line.startswith("gw1 took 1537 MiB")
     assert 0 < memory.peak_bytes() < 1 << 40
+
+
+def test_what_shorter_tests_imply_runs_when_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "test_both.py").write_text(
+        "import pytest\n\ndef test_short(): pass\n\n@pytest.mark.soak\ndef test_implied(): pass\n"
+    )
+
+    def collected(*arguments: str, **variables: str) -> set[str]:
+        ours = [f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *ours]
+        kept = {name: value for name, value in os.environ.items() if name != "DELTAWARD_SOAK"}
+        told = subprocess.run(
+            [*command, str(tmp_path / "test_both.py"), *arguments],
+            cwd=ROOT,
+            env=kept | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {line.rpartition("::")[2] for line in told.stdout.splitlines() if "::" in line}
+
+    assert collected() == {"test_short"}
+    assert collected("-m", "not slow") == {"test_short"}
+    assert collected("-m", "soak") == {"test_implied"}
+    assert collected(DELTAWARD_SOAK="1") == {"test_short", "test_implied"}

@@ -76,6 +76,7 @@ def stopped_at_each(source: Path, start: Path | None, root: Path, *, after: bool
         return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "goes_on"), drawn([(False, False), (True, False), (False, True), (True, True)], usual=2)
 )

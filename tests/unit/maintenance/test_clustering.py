@@ -348,6 +348,7 @@ print(json.dumps({"arrow": pa.default_memory_pool().max_memory(), "grown": grown
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_below_the_limit_for_a_table_of_five_times_as_much(tmp_path: Path) -> None:
     path, small, limit = tmp_path / "large", tmp_path / "small", 22 << 20
     numbers = np.random.default_rng(3)

@@ -322,6 +322,7 @@ def _drop(table: DeltaTable, name: str, truncate: bool) -> None:
     table.alter.drop_feature(name, truncate_history=truncate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "truncate", "landed"),
     drawn(

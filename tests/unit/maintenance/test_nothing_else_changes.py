@@ -6,6 +6,7 @@ versions, deletion vectors where no file is rewritten; and each commit says `dat
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections import Counter
@@ -39,6 +40,7 @@ from delta_core.table_features.feature import writer_features
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from tests.support.preserved_tables import FEED, TABLES, TRACKED, Case, build, commit, fingerprint
+from tests.support.soak import drawn
 
 _DAY_SECONDS = 86_400
 _NOT_TAILED = frozenset({"columnMapping", "deletionVectors"})
@@ -207,8 +209,7 @@ def _says_nothing_of_data(root: Path, after: int) -> None:
         assert list(table.appended_batches(after)) == []
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize(("name", "verb"), drawn(itertools.product(sorted(CASES), sorted(VERBS)), usual=32))
 def test_a_verb_changes_nothing_that_is_seen(tmp_path: Path, name: str, verb: str) -> None:
     case, what, root = CASES[name], VERBS[verb], tmp_path / "table"
     version = made(root, case)
