@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.airflow import AirflowHome, airflow_database, airflow_home, run_python
+from tests.support.example_runs import shared_engine
 from tests.support.repository import ROOT
 
 __all__ = ["airflow_database", "airflow_home"]
@@ -56,3 +58,10 @@ def parsed(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     assert done.returncode == 0, done.stderr[-4000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     return json.loads(line.removeprefix("RESULT "))
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Of the runs' connection: starting Spark anew for each task is what would take long."""
+    with shared_engine(tmp_path_factory.mktemp("engine")) as extra:
+        yield extra

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,16 @@ DOCUMENT = "docs/backfill.md"
 WORKER = ROOT / "tests" / "airflow_dags" / "backfill_worker.py"
 
 
-def backfill(home: AirflowHome, tmp_path: Path, requests: list[tuple[str, dict[str, Any] | None]]) -> Any:
+def backfill(
+    home: AirflowHome,
+    tmp_path: Path,
+    requests: list[tuple[str, dict[str, Any] | None]],
+    engine: Mapping[str, str],
+) -> Any:
     """Run the document's DAG once per request, with /data moved below tmp_path."""
     (block,) = [block for block in code_blocks(DOCUMENT) if block.language == "python"]
     (home.dags / "orders_by_month.py").write_text(block.body.replace("/data/", f"{tmp_path}/data/"))
-    connection = connection_json(work_dir=str(tmp_path / "work"))
+    connection = connection_json(work_dir=str(tmp_path / "work"), **engine)
     done = subprocess.run(
         [sys.executable, str(WORKER), "orders_by_month", json.dumps(requests)],
         env=home.environment(AIRFLOW_CONN_DELTAWARD_DEFAULT=connection),
@@ -41,7 +47,7 @@ def backfill(home: AirflowHome, tmp_path: Path, requests: list[tuple[str, dict[s
 
 
 def test_months_backfilled_twice_apply_once_and_a_correction_replaces_its_month(
-    airflow_home: AirflowHome, tmp_path: Path
+    airflow_home: AirflowHome, tmp_path: Path, engine: dict[str, str]
 ) -> None:
     incoming = tmp_path / "data" / "incoming"
     incoming.mkdir(parents=True)
@@ -59,6 +65,7 @@ def test_months_backfilled_twice_apply_once_and_a_correction_replaces_its_month(
             ("2012-03-12", {"delivery": 2}),
             ("2012-03-13", None),
         ],
+        engine,
     )
     assert [run["state"] for run in seen] == ["success"] * 5
     assert [run["start"][5:7] for run in seen] == ["02", "01", "02", "02", "02"]

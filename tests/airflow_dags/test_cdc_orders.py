@@ -21,10 +21,12 @@ def test_changes_are_kept_before_they_are_merged(parsed: dict) -> None:
 
 
 @pytest.mark.slow
-def test_batches_in_another_order_and_one_twice_give_the_newest_state(airflow_home: AirflowHome) -> None:
+def test_batches_in_another_order_and_one_twice_give_the_newest_state(
+    airflow_home: AirflowHome, engine: dict[str, str]
+) -> None:
     ranges = [(6, 11), (0, 5), (6, 11)]
     confs = [{"first_batch": first, "last_batch": last, "seed": 4} for first, last in ranges]
-    runs = run_example(airflow_home, "cdc_orders", *confs)
+    runs = run_example(airflow_home, "cdc_orders", *confs, engine=engine)
     assert [run["state"] for run in runs] == ["success"] * 3, runs
     assert runs[2]["results"]["merge_orders"]["already_applied"] is True
     happened = dag_module("orders_source").changes(seed=4, count=6_000)

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800
-DRAWN = 60
+DRAWN = 40
 PAIRS_DRAWN, CHANGES_DRAWN = 6, 12
 
 

@@ -33,7 +33,7 @@ DRAWN = OTHERS if SOAKING else [random.Random(SEED).choice(OTHERS)]
 
 
 @pytest.fixture(
-    scope="module", params=[*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in DRAWN)]
+    scope="module", params=[*QUICK, *(pytest.param(name, marks=pytest.mark.soak) for name in DRAWN)]
 )
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     opener, servers = PLACES[request.param]

@@ -90,7 +90,7 @@ def test_a_random_backfill_leads_to_the_model(backfill: Backfill, rng: random.Ra
 WAYS = ["forwards", "backwards", "parallel", "cleared"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("way", WAYS if SOAKING else [random.Random(SEED).choice(WAYS)])
 def test_24_months_lead_to_the_model(backfill: Backfill, rng: random.Random, way: str) -> None:
     """The four ways in which a backfill of two years runs."""

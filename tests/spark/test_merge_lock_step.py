@@ -15,8 +15,8 @@ from tests.support.repository import ROOT
 CASES = 2
 
 
+@pytest.mark.soak
 @pytest.mark.extra
-@pytest.mark.slow
 def test_lock_step_with_delta_spark(tmp_path: Path, seed: str) -> None:
     output = tmp_path / "result.json"
     program = ROOT / "benchmarks" / "soak" / "merge.py"

@@ -5,20 +5,34 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import AirflowHome, connection_json
+from tests.support.host_script import driver_host
 from tests.support.repository import ROOT
 
 _WORKER = ROOT / "tests" / "airflow_dags" / "example_worker.py"
 
 
-def run_example(home: AirflowHome, dag_id: str, *confs: dict[str, Any]) -> list[dict[str, Any]]:
+@contextmanager
+def shared_engine(folder: Path) -> Iterator[dict[str, str]]:
+    """A Connect server and a driver host for all runs; what a connection's extra says of them."""
+    socket = folder / "drivers.sock"
+    with ConnectServer.start(master="local[2]", directory=folder) as server, driver_host(socket):
+        yield {"runner": "spark_connect", "connect_url": server.url, "driver_socket": str(socket)}
+
+
+def run_example(
+    home: AirflowHome, dag_id: str, *confs: dict[str, Any], engine: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """One run of the DAG after the other; the tables are below `tables` in the home."""
     environment = home.environment(
         AIRFLOW__CORE__DAGS_FOLDER=str(ROOT / "dags"),
-        AIRFLOW_CONN_DELTAWARD_DEFAULT=connection_json(work_dir=str(home.path / "work")),
+        AIRFLOW_CONN_DELTAWARD_DEFAULT=connection_json(work_dir=str(home.path / "work"), **engine),
         DELTAWARD_TABLES_ROOT=str(tables_of(home)),
         DELTAWARD_LANDING_ROOT=str(home.path / "landing"),
     )

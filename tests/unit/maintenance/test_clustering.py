@@ -391,8 +391,8 @@ def test_the_examples_in_the_documentation_run() -> None:
         assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.soak
 @pytest.mark.extra
-@pytest.mark.slow
 @pytest.mark.spark
 def test_rows_and_skipping_hold_against_delta_sparks(tmp_path: Path, seed: str) -> None:
     program = [sys.executable, "benchmarks/soak/z_order.py", "--cases", "0", "--lock-step", "1"]
