@@ -35,9 +35,7 @@ def test_only_an_hour_is_accepted(parsed: dict, hour: str) -> None:
 
 
 @pytest.mark.slow
-def test_two_hours_and_one_of_them_again(
-    airflow_home: AirflowHome, engine: dict[str, str]
-) -> None:
+def test_two_hours_and_one_of_them_again(airflow_home: AirflowHome, engine: dict[str, str]) -> None:
     hours = ["2026-01-01T23", "2026-01-02T00", "2026-01-02T00"]
     confs = [{"hour": hour, "events": 800, "seed": 2} for hour in hours]
     first, second, again = run_example(airflow_home, "medallion_logs", *confs, engine=engine)

@@ -29,9 +29,7 @@ def free_what_is_left() -> None:
         return
     gc.collect()
     pa.default_memory_pool().release_unused()
-    with contextlib.suppress(OSError, AttributeError):
-        # glibc keeps what was freed between blocks that are in use.
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    _return_to_system()
     _free_above = _bytes_now() + _STEP
 
 
@@ -39,6 +37,7 @@ def keep_what_is_there() -> None:
     """Take what exists now out of all later collections: modules and thousands of tests live to the end."""
     gc.collect()
     gc.freeze()
+    _return_to_system()
 
 
 def peak_bytes() -> int:
@@ -54,6 +53,12 @@ def too_much(peaks: dict[str, int]) -> list[str]:
         for worker, peak in peaks.items()
         if peak > MOST_BYTES
     ]
+
+
+def _return_to_system() -> None:
+    """Without this, glibc keeps what was freed between blocks that are in use."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _bytes_now() -> int:
