@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -45,9 +45,10 @@ def _young_tombstones_go(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _every_file_is_old(original: Callable[..., Any]) -> Callable[..., Any]:
-    def listed_files(snapshot: Any) -> Iterator[Any]:
-        for info, kind in original(snapshot):
-            yield replace(info, modified_ms=0), kind
+    def listed_files(snapshot: Any) -> Any:
+        found = original(snapshot)
+        old = tuple((replace(info, modified_ms=0), kind) for info, kind in found.files)
+        return replace(found, files=old)
 
     return listed_files
 

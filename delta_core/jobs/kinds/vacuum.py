@@ -41,8 +41,13 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     context.reporter.emit("files.planned", files=len(plan.files), bytes=plan.total_bytes)
+    others = tuple(
+        f"{folder} is a Delta table of its own: nothing in it goes" for folder in plan.inner_tables
+    )
     if params.get("dry_run", True):
-        return context.succeeded(spec, predicted=plan.predicted(), output={"plan": plan.to_json()})
+        return context.succeeded(
+            spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=others
+        )
     result = apply_vacuum(
         snapshot,
         plan,
@@ -67,6 +72,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         metrics=JobMetrics(files_removed=result.deleted_files, bytes_removed=result.deleted_bytes),
         output={"plan": plan.to_json(), "kept": list(result.kept)},
         warnings=(
+            *others,
             *(f"kept after all: {path}" for path in result.kept[:20]),
             *(f"kept by {pin}" for pin in result.pins),
         ),

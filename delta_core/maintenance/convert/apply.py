@@ -14,9 +14,9 @@ from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.log.log_path import LOG_DIRECTORY
 from delta_core.maintenance.convert.footers import read_file
 from delta_core.maintenance.convert.listing import (
-    LOG_DIRECTORY,
     PartitionStrategy,
     data_files,
     partition_values,

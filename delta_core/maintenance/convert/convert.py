@@ -12,8 +12,9 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
 from delta_core.errors import ConfigurationError, TableExistsError
 from delta_core.execution.executor import Executor
+from delta_core.log.log_path import LOG_DIRECTORY
 from delta_core.maintenance.convert.apply import apply_conversion, plan_conversion, table_exists
-from delta_core.maintenance.convert.listing import LOG_DIRECTORY, PartitionStrategy
+from delta_core.maintenance.convert.listing import PartitionStrategy
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot

@@ -11,14 +11,14 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
+from delta_core.log.log_path import LOG_DIRECTORY
+from delta_core.maintenance.inner_tables import inner_root
 from delta_core.maintenance.vacuum.listing import FileKind, classify
 from delta_core.schema.partition_values import HIVE_NULL, is_shortened, parse, serialize
 from delta_core.schema.types import STRING, StructField, StructType
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 PartitionStrategy = Literal["hive", "directory"]
-
-LOG_DIRECTORY = "_delta_log"
 
 
 def data_files(store: LogStore) -> list[ObjectInfo]:
@@ -37,7 +37,7 @@ def data_files(store: LogStore) -> list[ObjectInfo]:
         if info.path.startswith(f"{LOG_DIRECTORY}/."):
             continue
         if LOG_DIRECTORY in directories:
-            where = "/".join(directories[: directories.index(LOG_DIRECTORY)]) or "."
+            where = inner_root(info.path) or "."
             raise InvalidTableError(
                 f"The directory {where!r} in {store.uri} is a Delta table.",
                 cause="Its files may be removed ones, and its vacuum would delete some of them.",

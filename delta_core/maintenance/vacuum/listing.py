@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
+from delta_core.maintenance.inner_tables import inner_root, is_within
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.table_features.feature import writer_features
@@ -69,17 +71,37 @@ def is_change_data(path: str) -> bool:
     return path.startswith(f"{CHANGE_DATA_DIRECTORY}/")
 
 
-def listed_files(snapshot: Snapshot) -> Iterator[tuple[ObjectInfo, FileKind]]:
-    """Every file below the root that is not kept for its name. Links are not followed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a vacuum found below the root.
+
+    Attributes:
+        files: those that are not kept for their name, each with how it is treated.
+        inner_tables: folders that are other Delta tables. What is in them is not among the files.
+    """
+
+    files: tuple[tuple[ObjectInfo, FileKind], ...]
+    inner_tables: tuple[str, ...]
+
+
+def listed_files(snapshot: Snapshot) -> Listing:
+    """Every file of the table's below the root. One walk; links are not followed.
 
     Raises:
         StorageError: a directory could not be listed; then nothing is known and nothing may be deleted.
     """
     for_iceberg = may_be_icebergs(snapshot)
+    files: list[tuple[ObjectInfo, FileKind]] = []
+    inner: set[str] = set()
     for info in snapshot.store.walk():
         kind = classify(info.path, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
         if kind is not FileKind.KEPT:
-            yield info, kind
+            files.append((info, kind))
+        elif (root := inner_root(info.path)) is not None and root.split("/")[0] not in RESERVED_DIRECTORIES:
+            inner.add(root)
+    if inner:
+        files = [(info, kind) for info, kind in files if not is_within(info.path, inner)]
+    return Listing(files=tuple(files), inner_tables=tuple(sorted(inner)))
 
 
 def _is_job_directory(name: str) -> bool:

@@ -75,6 +75,7 @@ class VacuumPlan:
         listed_files, listed_bytes: data files that were found, kept ones included.
         num_directories: directories that hold them.
         pins: what stays only because a reader has pinned a version.
+        inner_tables: folders that are other Delta tables. Nothing in them is listed or deleted.
     """
 
     table_id: str
@@ -86,6 +87,7 @@ class VacuumPlan:
     num_directories: int
     files: tuple[VacuumFile, ...]
     pins: tuple[KeptByPin, ...] = ()
+    inner_tables: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -134,6 +136,7 @@ class VacuumPlan:
                 for file in self.files
             ],
             "pins": [asdict(kept) for kept in self.pins],
+            "inner_tables": list(self.inner_tables),
         }
 
     @classmethod
@@ -161,6 +164,7 @@ class VacuumPlan:
                 num_directories=document["num_directories"],
                 files=tuple(VacuumFile(**file) for file in document["files"]),
                 pins=tuple(KeptByPin(**kept) for kept in document.get("pins", ())),
+                inner_tables=tuple(document.get("inner_tables", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise malformed_plan("vacuum", error) from error
@@ -177,7 +181,8 @@ def plan_vacuum(
     """List the table's files and pick those that nothing within the retention needs.
 
     A file is picked when it was written before the cutoff, is not live in the newest version (looked up
-    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned. A
+    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned. What
+    lies in a folder with a log of its own is another table's, and never picked. A
     file of deletion vectors is live, or removed, with each file that has a vector in it. A file of change
     data is picked when it was written before the cutoff, and no commit since names it.
     Whether a pin has ended is judged by this machine's clock here, by the store's when the plan is applied.
@@ -204,7 +209,8 @@ def plan_vacuum(
     )
     now_ms = clock.now_ms()
     cutoff_ms = retention.cutoff_ms(now_ms)
-    listed = list(listed_files(snapshot))
+    listing = listed_files(snapshot)
+    listed = listing.files
     latest = snapshot.refresh()
     latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
@@ -240,6 +246,7 @@ def plan_vacuum(
         num_directories=len({info.path.rpartition("/")[0] for info, _ in listed}),
         files=files,
         pins=tuple(_kept_by(item, [info for info, _ in unpinned]) for item in pinned),
+        inner_tables=listing.inner_tables,
     )
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from delta_core.errors import ObjectNotFoundError
 from delta_core.execution.executor import JsonObject
+from delta_core.maintenance.inner_tables import inner_tables, is_within
 from delta_core.storage.lent import task_store
 
 
 def delete_files(task: JsonObject) -> JsonObject:
     """Delete the files that are still those that were planned.
 
-    A file whose size or time differs was written since and is kept; one that is gone is no error. Two
-    requests for each file.
+    A file whose size or time differs was written since and is kept; one that is gone is no error. So is kept
+    what lies in a folder that has become another table. Two requests for each file, and one for each folder
+    on the way to it.
 
     Args:
         task: `table_uri` and `files`, each `[path, size_bytes, modified_ms]`.
 
     Returns:
-        `deleted` and `bytes`, and `kept`: paths of files that had changed.
+        `deleted` and `bytes`, and `kept`: paths of files that had changed, or are another table's.
 
     Raises:
         StorageError: a file could not be deleted.
@@ -25,7 +27,11 @@ def delete_files(task: JsonObject) -> JsonObject:
     store = task_store(task["table_uri"])
     deleted = size_total = 0
     kept: list[str] = []
+    inner = inner_tables(store, (path for path, *_ in task["files"]))
     for path, size_bytes, modified_ms in task["files"]:
+        if inner and is_within(path, inner):
+            kept.append(path)
+            continue
         try:
             found = store.head(path)
         except ObjectNotFoundError:
