@@ -138,6 +138,7 @@ def test_what_is_no_request_is_refused(
     assert connect(host).ask(request_for("pass", tmp_path)).startswith("started ")
 
 
+@pytest.mark.slow
 def test_garbage_signals_and_silence_harm_no_driver(
     host: RunningHost, connect: Connect, tmp_path: Path
 ) -> None:

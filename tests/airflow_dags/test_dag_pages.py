@@ -25,6 +25,7 @@ def blocks(language: str) -> list[CodeBlock]:
     return found
 
 
+@pytest.mark.slow
 def test_each_example_of_a_run_is_accepted_by_its_dag(parsed: dict) -> None:
     seen = set()
     for block in blocks("json"):

@@ -64,6 +64,7 @@ def test_importing_delta_core_is_light() -> None:
     assert len(loaded) <= MAX_MODULES_OF_IMPORT_DELTA_CORE, sorted(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_what_airflow_imports_loads_no_data_library() -> None:
     modules = [
@@ -77,6 +78,7 @@ def test_what_airflow_imports_loads_no_data_library() -> None:
     } == set()
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_parsing_the_dags_loads_no_data_library() -> None:
     dags = [path for path in python_files("dags") if len(path.parts) == 2]

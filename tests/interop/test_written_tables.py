@@ -27,6 +27,7 @@ def check(report: dict[str, Any], tables: int) -> None:
     assert report["versions"] > tables
 
 
+@pytest.mark.slow
 def test_deltalake_and_duckdb_read_what_we_wrote(tmp_path: Path) -> None:
     report, errors = sample(
         "written-tables", tmp_path / "report.json", "--no-spark", "--first", "2", "--operations", "12"

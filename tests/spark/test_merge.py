@@ -307,6 +307,7 @@ def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path
     assert spark_jobs.DeltaTable.isDeltaTable(spark, str(table))
 
 
+@pytest.mark.slow
 def test_files_of_one_name_in_partitions_that_java_escapes(spark: SparkSession, tmp_path: Path) -> None:
     """One task writes one file name into many partitions, so whole paths tell the files apart."""
     table = tmp_path / "t"
@@ -346,6 +347,7 @@ def test_a_merge_in_another_time_zone_finds_what_spark_finds(spark: SparkSession
     assert sorted((row["id"], row["at"].day) for row in rows_of(table)) == [(0, 9), (1, 5)]
 
 
+@pytest.mark.slow
 def test_a_struct_without_all_of_its_fields_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """The missing field once became null in every row that was updated."""
     table = tmp_path / "t"

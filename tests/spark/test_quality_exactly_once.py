@@ -67,6 +67,7 @@ def ids(table: Path | str, *, version: int | None = None) -> Counter[int]:
         return Counter()
 
 
+@pytest.mark.slow
 def test_published_and_quarantined_rows_are_the_input(
     spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:

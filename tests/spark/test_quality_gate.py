@@ -142,6 +142,7 @@ def test_a_failure_about_the_whole_batch_fails_it_under_quarantine(
     assert not (table / "_deltaward" / "quarantine").exists()
 
 
+@pytest.mark.slow
 def test_thresholds_fail_the_batch_whatever_the_policy(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     for number, limit in enumerate(({"max_bad_rows": 1}, {"max_bad_fraction": 0.3})):

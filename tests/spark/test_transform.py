@@ -16,6 +16,7 @@ from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
 from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
+from tests.support.soak import drawn
 from tests.support.spark import files_below, rows_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ BAD_LINES = [
 ]
 
 
-@pytest.mark.parametrize("line", [BAD_LINES[1], BAD_LINES[4], BAD_LINES[8], BAD_LINES[12]])
+@pytest.mark.parametrize("line", drawn([BAD_LINES[1], BAD_LINES[4], BAD_LINES[8], BAD_LINES[12]], usual=2))
 def test_a_line_that_does_not_fit_fails_the_load_and_is_shown(
     spark: SparkSession, tmp_path: Path, line: str
 ) -> None:

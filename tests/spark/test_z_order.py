@@ -44,6 +44,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_over_disk_the_files_are_those_of_threads(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     found = []
     for executor in (SparkExecutor(spark), None):
@@ -82,6 +83,7 @@ def test_a_job_on_spark_orders_a_table(spark: SparkSession, table: Path) -> None
     assert json.loads(entry["operationParameters"]["zOrderBy"]) == ["x", "name"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mapped by name", "tracked"])
 def test_workers_preserve_what_threads_preserve(spark: SparkSession, tmp_path: Path, name: str) -> None:
     build(tmp_path, TABLES[name])

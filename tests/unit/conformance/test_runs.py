@@ -31,6 +31,7 @@ class _NeverDeletes(FakeHdfs):
         raise HdfsError(403, "AccessControlException", "Permission denied")
 
 
+@pytest.mark.slow
 def test_a_directory_is_certified_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = ("contract", "delete", "ranges", "names", "race", "commits")
     monkeypatch.setattr(suite, "CHECKS", [check for check in suite.CHECKS if check.name in quick])

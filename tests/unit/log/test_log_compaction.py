@@ -110,7 +110,7 @@ def test_the_time_comes_from_the_commit(log: LogBuilder) -> None:
 def test_one_state_from_commits_from_a_checkpoint_and_through_compactions(
     tmp_path: Path, number: int
 ) -> None:
-    for history in range(rounds(usual=10, soak=250)):
+    for history in range(rounds(usual=5, soak=250)):
         _check_history(tmp_path / str(history), random.Random(f"{SEED}:{number}:{history}"))
 
 

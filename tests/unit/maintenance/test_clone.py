@@ -202,6 +202,7 @@ def test_a_clone_of_a_shallow_clone(make_table: MakeTable, tmp_path: Path, shall
     assert ids(tmp_path / "c", roots) == [*range(20), 99]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shallow", [True, False])
 def test_deletion_vectors_are_the_clones_too(tmp_path: Path, shallow: bool) -> None:
     table = every_kind_of_vector(tmp_path / "t")

@@ -276,6 +276,7 @@ def test_a_task_that_fails_leaves_the_table_and_no_spilled_row(
     assert data_files(random_points) == before, "the files that were written are deleted again"
 
 
+@pytest.mark.slow
 def test_files_of_a_run_that_was_killed_are_listed_by_vacuum(
     random_points: Path, helpers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

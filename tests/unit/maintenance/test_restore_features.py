@@ -66,6 +66,7 @@ def vectors(tmp_path: Path) -> VectorTable:
     return every_kind_of_vector(tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_every_version_comes_back_with_its_deleted_rows(vectors: VectorTable) -> None:
     last = DeltaTable(vectors.root).version()
     for version, rows in enumerate(vectors.expected, last - len(vectors.expected) + 1):

@@ -134,6 +134,7 @@ def test_what_the_caller_does_not_allow_is_not_read(tmp_path: Path, verb: str) -
         assert (objects(clone), objects(source)) == (before, untouched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["compact", "z_order over disk"])
 def test_a_task_opens_the_roots_in_another_process(tmp_path: Path, verb: str) -> None:
     source, clone = cloned(tmp_path)
