@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(number, _interrupt)
     try:
         if arguments.command == "run":
-            profile = PROFILES["fast" if arguments.fast else "full"]
+            profile = PROFILES[arguments.profile]
             return run(
                 layout,
                 profile=profile,
@@ -59,7 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--home", type=Path, default=DEFAULT_HOME, help="where everything is kept")
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="the whole story, then the summary and its checks")
-    running.add_argument("--fast", action="store_true", help="four months, without Airflow's services")
+    running.add_argument(
+        "--profile",
+        choices=PROFILES,
+        default="full",
+        help="full: twelve months; brief: three; fast: three, without Airflow's services",
+    )
     running.add_argument(
         "--sabotage",
         choices=NAMES,

@@ -36,8 +36,11 @@ FULL = Profile(
     feeds=("flights", "weather"),
     standalone=True,
 )
+BRIEF = Profile(
+    name="brief", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=True
+)
 FAST = Profile(
     name="fast", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=False
 )
 
-PROFILES = {profile.name: profile for profile in (FULL, FAST)}
+PROFILES = {profile.name: profile for profile in (FULL, BRIEF, FAST)}

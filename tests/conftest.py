@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support import memory
-from tests.support.parallel import ByFile
+from tests.support.parallel import SPARK, ByFile, scope_of
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
 
@@ -49,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where files stay together, a worker in place of a crashed one waits for ever: the run ends instead."""
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
+    # Files of units are many and short: last, as they are collected, they keep every worker busy to the end.
+    config.option.loadscopereorder = False
     if getattr(config.option, "hypothesis_seed", "") is None:
         config.option.hypothesis_seed = SEED
     if SOAKING and getattr(config.option, "timeout", "") is None:
@@ -57,7 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What shorter tests imply is left to soaks, unless it is asked for: `-m soak`."""
+    """What shorter tests imply is left to soaks, unless it is asked for: `-m soak`. Spark's come first."""
+    items.sort(key=lambda item: scope_of(item.nodeid.split("::", 1)[0]) != SPARK)
     if SOAKING or "soak" in config.option.markexpr:
         return
     left = [item for item in items if item.get_closest_marker("soak")]
@@ -77,15 +80,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 _PEAKS = pytest.StashKey[dict[str, int]]()
+_RISES = pytest.StashKey[dict[str, str]]()
+_SEEN: list[tuple[str, int]] = []
 
 
 def pytest_collection_finish() -> None:
     memory.keep_what_is_there()
+    _SEEN.append(("collection", memory.peak_bytes()))
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     if nextitem is None or nextitem.path != item.path:
         memory.free_what_is_left()
+        _SEEN.append((item.path.name, memory.peak_bytes()))
 
 
 @pytest.hookimpl(trylast=True)
@@ -94,6 +101,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     told = getattr(session.config, "workeroutput", None)
     if told is not None:
         told["peak_bytes"] = memory.peak_bytes()
+        told["rises"] = memory.steepest(_SEEN)
         return
     peaks = session.config.stash.setdefault(_PEAKS, {})
     if not peaks:
@@ -107,12 +115,17 @@ def pytest_testnodedown(node: WorkerController) -> None:
     told = getattr(node, "workeroutput", {})
     if "peak_bytes" in told:
         node.config.stash.setdefault(_PEAKS, {})[node.gateway.id] = told["peak_bytes"]
+        node.config.stash.setdefault(_RISES, {})[node.gateway.id] = told["rises"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     peaks = terminalreporter.config.stash.get(_PEAKS, {})
-    said = ", ".join(f"{worker} {peak >> 20} MiB" for worker, peak in sorted(peaks.items()))
-    terminalreporter.write_line(f"peak memory: {said}")
+    rises = terminalreporter.config.stash.get(_RISES, {})
+    for worker, peak in sorted(peaks.items()):
+        rose = rises.get(worker)
+        terminalreporter.write_line(
+            f"peak memory: {worker} {peak >> 20} MiB" + (f" ({rose})" if rose else "")
+        )
     for line in memory.too_much(peaks):
         terminalreporter.write_line(f"ERROR: {line}", red=True)
 

@@ -20,7 +20,7 @@ from delta_airflow.operators.load import DeltaLoadOperator
 from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import connection_json
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,8 @@ from delta_core.storage.local import LocalLogStore
 from tests.concurrency.matrix.featured import id_faults, log_faults
 from tests.support.soak import drawn
 
+pytestmark = pytest.mark.slow
+
 NUMBERED = 20
 
 PROPERTIES = {

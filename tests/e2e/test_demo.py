@@ -49,8 +49,10 @@ def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_passes_and_leaves_no_process(home: Path) -> None:
-    done = demo(home, "run")
+@pytest.mark.parametrize("profile", ["brief", pytest.param("full", marks=pytest.mark.soak)])
+def test_the_demo_passes_and_leaves_no_process(home: Path, profile: str) -> None:
+    """Months after the third bring rows and minutes, and no other check."""
+    done = demo(home, "run", "--profile", profile)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-3000:]
     assert running(Layout(home=home)) == []
     checks = json.loads(Layout(home=home).report.read_text())["checks"]

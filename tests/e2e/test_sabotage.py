@@ -107,7 +107,7 @@ def play(tmp_path: Path, connect_url: str, driver_socket: Path, airflow_database
 
 
 def _play(home: Path, connect_url: str, driver_socket: Path, database: Path, *sabotages: str) -> Outcome:
-    command = [sys.executable, "-m", "demo", "--home", str(home), "run", "--fast"]
+    command = [sys.executable, "-m", "demo", "--home", str(home), "run", "--profile", "fast"]
     command += ["--connect-url", connect_url, "--driver-socket", str(driver_socket)]
     command += ["--database", str(database)]
     for name in sabotages:

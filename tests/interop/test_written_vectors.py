@@ -20,6 +20,8 @@ from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import rounds
 from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
+pytestmark = pytest.mark.slow
+
 Rows = set[tuple[int, int]]
 
 

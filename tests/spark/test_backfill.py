@@ -13,6 +13,8 @@ from tests.support.backfill import Backfill, Delivery, months
 from tests.support.soak import SEED, SOAKING
 from tests.support.spark import files_below
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -46,6 +46,17 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def steepest(seen: list[tuple[str, int]]) -> str:
+    """What raised the peak most: of pairs of a file and the peak after it, in order."""
+    rises = {
+        name: peak - before
+        for (name, peak), (_, before) in zip(seen[1:], seen[:-1], strict=True)
+        if peak > before
+    }
+    top = sorted(rises, key=lambda name: -rises[name])[:3]
+    return ", ".join(f"+{rises[name] >> 20} in {name}" for name in top)
+
+
 def too_much(peaks: dict[str, int]) -> list[str]:
     """A line for each worker above the limit."""
     return [

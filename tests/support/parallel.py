@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from xdist.scheduler import LoadScopeScheduling
 
@@ -18,6 +19,7 @@ class ByFile(LoadScopeScheduling):
         return scope_of(nodeid.split("::", 1)[0])
 
 
+@cache
 def scope_of(file: str) -> str:
     """Files of equal scope run one after the other on one worker."""
     if not file.startswith("tests/spark/"):

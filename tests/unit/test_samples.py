@@ -89,6 +89,11 @@ def test_a_worker_with_too_much_memory_is_named() -> None:
     assert 0 < memory.peak_bytes() < 1 << 40
 
 
+def test_the_files_that_raised_the_peak_most_are_named() -> None:
+    seen = [("collection", 1 << 20), ("a", 4 << 20), ("b", 4 << 20), ("c", 9 << 20)]
+    assert memory.steepest(seen) == "+5 in c, +3 in a"
+
+
 def test_what_shorter_tests_imply_runs_when_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "test_both.py").write_text(
         "import pytest\n\ndef test_short(): pass\n\n@pytest.mark.soak\ndef test_implied(): pass\n"

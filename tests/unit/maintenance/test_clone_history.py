@@ -25,6 +25,8 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.counting_store import CountingStore
 
+pytestmark = pytest.mark.slow
+
 MakeTable = Callable[..., Path]
 
 FEATURES = {

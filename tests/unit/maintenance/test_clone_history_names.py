@@ -25,6 +25,8 @@ from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.file_actions import add_actions
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
+pytestmark = pytest.mark.slow
+
 FEATURES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string())])
 

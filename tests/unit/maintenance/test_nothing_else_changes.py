@@ -42,6 +42,8 @@ from delta_core.transaction.file_actions import add_actions, remove_actions
 from tests.support.preserved_tables import FEED, TABLES, TRACKED, Case, build, commit, fingerprint
 from tests.support.soak import drawn
 
+pytestmark = pytest.mark.slow
+
 _DAY_SECONDS = 86_400
 _NOT_TAILED = frozenset({"columnMapping", "deletionVectors"})
 """Tables that have them are not tailed: their files are more than their rows."""

@@ -13,7 +13,7 @@ from delta_core.storage.parquet_footer import ColumnChunk, MalformedFooter, read
 from delta_core.storage.parquet_pages import check_pages
 from tests.unit.storage.test_parquet_footer import TABLE, parquet, parsed, struct, with_footer
 
-WIDE = pa.table({"text": [f"{n:>2000}" for n in range(300)], "n": range(300), "one": ["x" * 100_000] * 300})
+WIDE = pa.table({"text": [f"{n:>2000}" for n in range(300)], "n": range(300), "one": ["x" * 10_000] * 300})
 
 
 def chunks(data: bytes) -> list[ColumnChunk]:
@@ -50,8 +50,8 @@ def test_pages_of_other_writers_pass(golden_dir: Path) -> None:
 
 
 def bomb(claimed: int) -> bytes:
-    """A column of 40 MB in a few kilobytes, of which the footer says something else."""
-    data = parquet(pa.table({"x": ["0" * 40_000_000]}), compression="zstd", use_dictionary=False)
+    """A column of 4 MB in a few kilobytes, of which the footer says something else."""
+    data = parquet(pa.table({"x": ["0" * 4_000_000]}), compression="zstd", use_dictionary=False)
     assert len(data) < 100_000
     fields = parsed(data)
     fields[4][0][1][0][3][6] = claimed
@@ -59,7 +59,7 @@ def bomb(claimed: int) -> bytes:
 
 
 def test_a_page_that_unfolds_to_more_than_the_footer_says() -> None:
-    honest = bomb(claimed=40_100_000)
+    honest = bomb(claimed=4_010_000)
     check_pages(pa.BufferReader(honest), chunks(honest)[0])
     lying = bomb(claimed=10_000)
     with pytest.raises(MalformedFooter, match="unfold to more than 10000 bytes"):
@@ -79,7 +79,7 @@ def test_a_long_text_that_every_row_names(compression: str, version: str) -> Non
 
 def test_long_texts_that_few_rows_name_pass() -> None:
     """The dictionary is given up once it is too large, and the other rows have their texts themselves."""
-    table = pa.table({"x": [f"{number:>30000}" for number in range(3000)] + ["z"] * 200_000})
+    table = pa.table({"x": [f"{number:>30000}" for number in range(300)] + ["z"] * 200_000})
     data = parquet(table, compression="zstd", dictionary_pagesize_limit=1 << 20)
     (chunk,) = chunks(data)
     assert chunk.num_values * (1 << 20) > 1 << 30
