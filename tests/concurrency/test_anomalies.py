@@ -19,6 +19,8 @@ from tests.concurrency.anomalies.workload import Workload
 from tests.concurrency.matrix.footprint import Box
 from tests.concurrency.matrix.operations import LEVELS
 
+pytestmark = pytest.mark.slow
+
 TRANSACTIONS = 50
 
 P0 = Box(partition="p0")

@@ -16,6 +16,8 @@ from delta_core import DeltaTable, clone_table
 from delta_core.errors import DeltaWarning, VersionNotFoundError
 from tests.support.soak import drawn
 
+pytestmark = pytest.mark.slow
+
 TABLES = (
     "basic-dv-no-checkpoint",
     "basic-dv-with-checkpoint",

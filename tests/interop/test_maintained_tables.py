@@ -15,6 +15,8 @@ from tests.support.peers_maintain import DONE, NO_SENSE, Step, check_maintained,
 from tests.support.soak import SEED
 from tests.support.written_features import all_ways
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("feature", ["partitions", "vectors", "change-data", "v2-checkpoint"])
 def test_deltalake_maintains_what_we_wrote(feature: str, tmp_path: Path) -> None:

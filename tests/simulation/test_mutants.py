@@ -29,6 +29,8 @@ from tests.simulation.store import SimulatedStore
 from tests.support.soak import SEED
 from tests.support.writable_features import let_write
 
+pytestmark = pytest.mark.slow
+
 SEARCHED = 400
 SLEEPY = Faults(held_commit=0.2)
 LAGGING = Faults(weak=True, stale_listing=0.3, negative_cache=0.3)

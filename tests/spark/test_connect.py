@@ -64,6 +64,7 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     assert rows_of(tmp_path / "loaded") == [{"id": 1}, {"id": 2}]
 
 
+@pytest.mark.slow
 def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
     pid_file = tmp_path / "server.pid"
     process = subprocess.Popen(

@@ -26,6 +26,8 @@ from demo.profiles import PROFILES
 from demo.table_reader import LOG, TableReader
 from tests.unit.demo.honest_world import FEEDS, SMALL, Facts, HonestWorld, append, by
 
+pytestmark = pytest.mark.slow
+
 Spoil = Callable[[Path, Facts], None]
 Group = Callable[[Evidence], Iterator[Check]]
 

@@ -13,6 +13,8 @@ from demo import deliveries, raw_data
 from demo.checks.corrections import KEY, corrected
 from demo.table_reader import duplicate_keys, same_rows
 
+pytestmark = pytest.mark.slow
+
 MONTH = 2
 
 

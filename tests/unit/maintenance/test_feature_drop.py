@@ -32,6 +32,8 @@ from tests.support.dropped_tables import (
 from tests.support.log_builder import LogBuilder, metadata, protocol
 from tests.support.preserved_tables import TABLES, build
 
+pytestmark = pytest.mark.slow
+
 CASES: Mapping[str, tuple[dict[str, str], frozenset[str]]] = {
     "deletionVectors": ({"enableDeletionVectors": "true"}, PROTECTED),
     "rowTracking": ({"enableRowTracking": "true"}, BASE | {"domainMetadata"}),

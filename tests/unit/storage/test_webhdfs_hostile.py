@@ -16,6 +16,8 @@ from delta_core.errors import ConfigurationError, DeltaError, InvalidUriError, N
 from delta_core.storage.open import open_store
 from delta_core.storage.webhdfs import WebHdfsLogStore
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "s3cr3t+t/k=="
 JSON = {"Content-Type": "application/json"}
 
