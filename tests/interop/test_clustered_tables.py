@@ -12,6 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
 from tests.support.delta_spark_clustered import STATEMENTS
+from tests.support.soak import drawn
 
 SCHEMA = pa.schema(
     [
@@ -51,7 +52,7 @@ def providers(table: DeltaTable) -> set[str | None]:
 @pytest.mark.extra
 @pytest.mark.spark
 def test_clustered_tables_go_back_and_forth(tmp_path: Path) -> None:
-    names = list(STATEMENTS)
+    names = drawn(STATEMENTS, usual=1)
     made = by_spark("make", tmp_path, names)
     ours = DeltaTable.create(
         tmp_path / "ours",

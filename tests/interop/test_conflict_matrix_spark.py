@@ -24,8 +24,8 @@ from tests.concurrency.matrix.specification import Verdict
 from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import rounds
 
-PAIRS_OF_CLASSES = rounds(usual=10, soak=10_000)
-CELLS = rounds(usual=14, soak=60)
+PAIRS_OF_CLASSES = rounds(usual=6, soak=10_000)
+CELLS = rounds(usual=9, soak=60)
 OF_EACH_KIND = 1
 
 KINDS = {
