@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--profile",
         choices=PROFILES,
         default="full",
-        help="full: twelve months; brief: three; fast: three, without Airflow's services",
+        help="full: twelve months; brief: two, of flights; fast: three, without Airflow's services",
     )
     running.add_argument(
         "--sabotage",

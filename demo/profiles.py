@@ -36,9 +36,7 @@ FULL = Profile(
     feeds=("flights", "weather"),
     standalone=True,
 )
-BRIEF = Profile(
-    name="brief", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=True
-)
+BRIEF = Profile(name="brief", first_months=(1,), single_months=(2,), feeds=("flights",), standalone=True)
 FAST = Profile(
     name="fast", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=False
 )

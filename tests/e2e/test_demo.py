@@ -51,10 +51,10 @@ def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("profile", ["brief", pytest.param("full", marks=pytest.mark.soak)])
 def test_the_demo_passes_and_leaves_no_process(home: Path, profile: str) -> None:
-    """Months after the third bring rows and minutes, and no other check."""
+    """More months and tables bring rows and minutes, and no other kind of check."""
     done = demo(home, "run", "--profile", profile)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-3000:]
     assert running(Layout(home=home)) == []
     checks = json.loads(Layout(home=home).report.read_text())["checks"]
-    assert len(checks) > 60
+    assert len(checks) >= 60
     assert all(check["held"] for check in checks)

@@ -17,8 +17,8 @@ from tests.simulation.simulation import Verdict, collect_garbage_rarely, run_pla
 from tests.support.soak import SEED, rounds
 
 Record = Callable[[str, object], None]
-STAMPED_HISTORIES = rounds(usual=200, soak=20_000)
-ROWED_HISTORIES = rounds(usual=200, soak=20_000)
+STAMPED_HISTORIES = rounds(usual=130, soak=20_000)
+ROWED_HISTORIES = rounds(usual=130, soak=20_000)
 DROPPING_HISTORIES = rounds(usual=30, soak=5_000)
 
 

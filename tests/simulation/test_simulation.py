@@ -14,7 +14,7 @@ from tests.simulation.simulation import Verdict, collect_garbage_rarely, simulat
 from tests.support.soak import SEED, rounds
 
 Record = Callable[[str, object], None]
-HISTORIES = rounds(usual=600, soak=20_000)
+HISTORIES = rounds(usual=400, soak=20_000)
 
 
 @pytest.mark.slow
