@@ -20,6 +20,8 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.slow,
+    # The story and its checks are run by test_sabotage.py, the services by test_services.py.
+    pytest.mark.soak,
 ]
 
 
@@ -49,7 +51,7 @@ def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("profile", ["brief", pytest.param("full", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("profile", ["brief", "full"])
 def test_the_demo_passes_and_leaves_no_process(home: Path, profile: str) -> None:
     """More months and tables bring rows and minutes, and no other kind of check."""
     done = demo(home, "run", "--profile", profile)

@@ -135,7 +135,6 @@ def _play(home: Path, connect_url: str, driver_socket: Path, database: Path, *sa
     )
 
 
-@pytest.mark.soak
 def test_an_honest_run_passes_every_check(play: Player) -> None:
     outcome = play()
     assert outcome.failed == (), outcome.output

@@ -59,7 +59,10 @@ _BESIDES: dict[str, list[Catch]] = {
         Catch(fault=_REFUSAL, tests="tests/concurrency/test_ambiguity_matrix.py"),
     ],
     "programs": [
-        Catch(fault="commits are replayed from the newest", tests="tests/e2e/test_demo.py"),
+        Catch(
+            fault="commits are replayed from the newest",
+            tests="tests/e2e/test_sabotage.py::test_an_honest_run_passes_every_check",
+        ),
         Catch(
             fault=_KEY_BEFORE,
             tests=f"{_KILL_POINTS}::test_a_job_killed_at_any_event_and_run_again_applies_once",

@@ -19,6 +19,8 @@ from tests.faults.fault import Fault
 from tests.faults.table import FAULTS
 from tests.support.repository import ROOT
 
+pytestmark = pytest.mark.slow
+
 QUICK = [fault for fault in FAULTS.values() if fault.area == "test"]
 
 

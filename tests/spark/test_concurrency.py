@@ -6,10 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from deltalake import DeltaTable
 
 import spark_jobs
 from tests.support.spark import rows_of
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -42,6 +42,8 @@ from tests.support.preserved_tables import (
     rows_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def compact(root: Path, case: Case) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))

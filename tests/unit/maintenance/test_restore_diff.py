@@ -32,6 +32,8 @@ from delta_core.maintenance.restore import markdown as markdown_module
 from delta_core.maintenance.restore.row_matching import RowMatcher
 from delta_core.maintenance.restore.samples import MOST_CHARACTERS, bounded, sample_row
 
+pytestmark = pytest.mark.slow
+
 MakeTable = Callable[..., Path]
 
 

@@ -32,6 +32,8 @@ from delta_core.table_features.identity import identity_columns
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 from tests.support.vector_tables import VectorTable, every_kind_of_vector
 
+pytestmark = pytest.mark.slow
+
 Rows = set[tuple[int, int]]
 
 

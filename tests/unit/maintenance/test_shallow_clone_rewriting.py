@@ -25,6 +25,8 @@ from delta_core.table_features.upgrade import supported_features
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
 from tests.support.preserved_tables import AcrossProcesses, delete
 
+pytestmark = pytest.mark.slow
+
 FEATURES = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "true",
