@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from demo.airflow_api import AirflowApi
+from demo.class_archive import submit_options
 from demo.environment import Login
 from demo.layout import REPOSITORY, Layout
 from demo.processes import LOOPBACK, MARK, DemoError, Service, answers, free_port, start, tail
@@ -37,8 +38,7 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
         "spark-connect",
         [*command, "--directory", str(directory)],
         layout=layout,
-        # Its life is minutes: what the second compiler would bring it would not repay.
-        environment={**environment, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        environment={**environment, "SPARK_SUBMIT_OPTS": submit_options()},
         cwd=directory,
     )
     return service, f"sc://{LOOPBACK}:{port}"

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from demo.class_archive import submit_options
 from tests.support import memory
 from tests.support.parallel import SPARK, ByFile, scope_of
 from tests.support.repository import ROOT
@@ -30,7 +31,7 @@ os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(_SCRATCH / "no-plugins"))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Most JVMs of a run live for seconds: compiling for speed later costs more than it brings.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
 
 # Under CI Hypothesis would load a profile of its own, which hears of no seed. A slow minute fails no test.
 settings.register_profile(

@@ -40,7 +40,8 @@ def test_a_name_that_is_no_area_ends_it_at_once() -> None:
     )
     assert answer.returncode == 2
     assert answer.stdout == ""
-    assert answer.stderr.startswith("deltaward: kill_points is no area; there are: install golden test ")
+    said = "deltaward: kill_points is no area; there are: install golden classes test "
+    assert answer.stderr.startswith(said)
 
 
 def test_it_ends_with_the_line_that_is_counted() -> None:

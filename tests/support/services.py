@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import yaml
 
+from demo.class_archive import SHORT_LIVED, submit_options
 from demo.layout import Layout
 from demo.processes import LOOPBACK, MARK, DemoError, Service, free_port, start, stop_all, tail
 from tests.support.postgres import PostgresServer
@@ -142,7 +143,8 @@ class Deployment:
             "NO_PROXY": f"{LOOPBACK},localhost",
             "no_proxy": f"{LOOPBACK},localhost",
             # A short life does not repay what the second compiler costs.
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": SHORT_LIVED,
+            "SPARK_SUBMIT_OPTS": submit_options(),
             # What a container's own network does: nothing is bound but what the service is reached by.
             "SPARK_LOCAL_IP": LOOPBACK,
             "DELTAWARD_SPARK_HOST": LOOPBACK,
