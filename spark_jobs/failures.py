@@ -8,6 +8,8 @@ import secrets
 
 from delta_core.errors import ConstraintViolationError, DeltaError, JobFailedError, MissingDataFileError
 
+_CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*([\w$]+): (.+)$", re.MULTILINE)
+_FILE = re.compile(r"while reading file (\S+?)\.?(?:\s|$)")
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.NO_HINT")
 
 
@@ -50,7 +52,14 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
     if isinstance(error, DeltaError):
         return error
     condition = _condition(error)
-    summary = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    text = str(error)
+    summary = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    kind = type(error).__name__
+    if causes := _CAUSE.findall(text):
+        # What an executor refuses is the last of the causes below the call that the driver made.
+        kind, summary = causes[-1]
+        if (file := _FILE.search(text)) is not None:
+            summary = f"{summary} ({file[1]})"
     if condition in _MISSING:
         return MissingDataFileError(
             f"Spark could not read a data file while {doing}.",
@@ -59,7 +68,7 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         )
     return JobFailedError(
         f"Spark failed while {doing}.",
-        cause=f"{condition or type(error).__name__}: {summary[:500]}",
+        cause=f"{condition or kind}: {summary[:500]}",
         fix="See the driver's and executors' logs",
     )
 
