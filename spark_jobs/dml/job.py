@@ -90,7 +90,14 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
     spark = _session(context)
     token = ViolationToken()
     source = resolve_progress(parse_source(params["source"]), spec, context)
-    rows = read_source(spark, source, types=contract.columns, token=token, show_rows=contract.show_rows)
+    rows = read_source(
+        spark,
+        source,
+        types=contract.columns,
+        token=token,
+        exact=contract.exact_text,
+        show_rows=contract.show_rows,
+    )
     rows = deduplicated(spark, rows, parse_deduplicate(params.get("deduplicate")), table=snapshot)
     # The source may well have other columns than the table: the contract alone says what it must have.
     batch = fit_to_contract(rows, contract, table=None, merge_schema=merge_schema)

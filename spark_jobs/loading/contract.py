@@ -65,6 +65,11 @@ CONTRACT_SCHEMA: Final[Mapping[str, Any]] = {
                 "widen_types": {"type": "boolean"},
             },
         },
+        "exact_text": {
+            "type": "boolean",
+            "description": "whether text of CSV and JSON is refused that its column's type would round or "
+            "cut; default true",
+        },
         "show_rows": {
             "type": "boolean",
             "description": "whether an error may show rows that break the contract; default true",

@@ -8,14 +8,17 @@ exactly one object; every value stays text until it is cast, and a cast that fai
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
 from delta_core.schema import types as delta
 from spark_jobs.failures import ViolationToken
+from spark_jobs.loading.json_numbers import MarkedNumbers
 from spark_jobs.loading.source_params import Source
+from spark_jobs.loading.text_casts import cast_text
 from spark_jobs.schema import type_to_ddl
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 NOT_AN_OBJECT: Final = 1_000_000
 """The number that the error of a line that is no JSON object carries, in place of a column's position."""
+SPELLED_OTHERWISE: Final = 1_000_001
+"""That of a line with a field that other lines spell with other capitals: its value would be lost."""
 
 _INFER_OPTIONS = {
     "primitivesAsString": "true",
@@ -40,11 +45,11 @@ def read_json_lines(
     paths: Sequence[str],
     types: delta.StructType | None,
     token: ViolationToken,
+    exact: bool = True,
 ) -> DataFrame:
     """The objects of the lines as rows; reads the files twice, first for the names of the fields.
 
-    A blank line is no line. A number with a fraction is a double before it is anything else, so exact
-    decimals are to be delivered as text.
+    A blank line is no line. A number is its text until it is cast. A line that is not UTF-8 is no object.
 
     Args:
         spark: the session.
@@ -52,9 +57,10 @@ def read_json_lines(
         paths: files and directories, escaped for Spark.
         types: types of fields when the source has no schema; a field that they do not name stays text.
         token: marks the errors of lines.
+        exact: whether a value that its column's type would round or cut is not of the type.
 
     Raises:
-        SchemaMismatchError: a field is not in the source's schema.
+        SchemaMismatchError: a field is not in the source's schema, or two differ in case alone.
     """
     from pyspark.sql import functions as fn
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
@@ -63,6 +69,7 @@ def read_json_lines(
     inferred = spark.read.options(**{**_INFER_OPTIONS, **source.options}, columnNameOfCorruptRecord=mark)
     found = StructType([field for field in inferred.json(list(paths)).schema if field.name != mark])
     _require_free(found, source.corrupt_column)
+    _require_one_spelling(found)
     wanted = source.schema or types
     if wanted is not None:
         # Fields beside a contract's columns are the contract's question; inside an object they would be lost.
@@ -70,18 +77,23 @@ def read_json_lines(
     fields = [StructField(f.name, _shape(f.dataType, _type_of(wanted, f.name))) for f in found]
     # Whatever follows a line's one value would close the array early or make it longer.
     shape = ArrayType(StructType([*fields, StructField(mark, StringType())]))
-    wrapped = fn.concat(fn.lit("["), fn.col("value"), fn.lit(f',{{"{mark}":1}}]'))
+    numbers = MarkedNumbers()
+    wrapped = fn.concat(fn.lit("["), numbers.marked(fn.col("value")), fn.lit(f',{{"{mark}":1}}]'))
     lines = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false").text(list(paths))
     parsed = lines.where(fn.trim("value") != "").select(
         fn.col("value").alias("line"), fn.from_json(wrapped, shape, {"mode": "PERMISSIVE"}).alias("parts")
     )
     last = fn.get("parts", fn.lit(1)).getField(mark)
-    whole = (fn.coalesce(fn.size("parts"), fn.lit(0)) == 2) & last.isNotNull()
-    rows = parsed.select("line", fn.when(whole, fn.get("parts", fn.lit(0))).alias("object"))
-    columns = [
-        (f.name, *_typed(fn.col("object").getField(f.name), f.dataType, _type_of(wanted, f.name)))
-        for f in fields
-    ]
+    whole = (fn.coalesce(fn.size("parts"), fn.lit(0)) == 2) & last.isNotNull() & fn.is_valid_utf8("line")
+    rows = parsed.select(
+        "line",
+        fn.when(whole, fn.get("parts", fn.lit(0))).alias("object"),
+        fn.col("line").rlike(_other_capitals(found)).alias("otherwise"),
+    )
+    columns: list[tuple[str, Column, Column | None]] = []
+    for f in fields:
+        text = numbers.unmarked(fn.col("object").getField(f.name), f.dataType)
+        columns.append((f.name, *_typed(text, f.dataType, _type_of(wanted, f.name), exact=exact)))
     columns += [
         (f.name, fn.lit(None).cast(type_to_ddl(f.data_type)), None)
         for f in source.schema or ()
@@ -101,7 +113,7 @@ def _keeping(
     """
     from pyspark.sql import functions as fn
 
-    bad = fn.col("object").isNull()
+    bad = fn.col("object").isNull() | fn.col("otherwise")
     for _, _, wrong in columns:
         bad = bad if wrong is None else bad | wrong
     kept = fn.when(bad, fn.col("line")).alias(corrupt_column)
@@ -123,7 +135,12 @@ def _failing(
     for position, (name, value, wrong) in enumerate(columns):
         checked = value if wrong is None else fn.when(wrong, error(position)).otherwise(value)
         broken = fn.col("object").isNull()
-        selected.append(fn.when(broken, error(NOT_AN_OBJECT)).otherwise(checked).alias(name))
+        selected.append(
+            fn.when(broken, error(NOT_AN_OBJECT))
+            .when(fn.col("otherwise"), error(SPELLED_OTHERWISE))
+            .otherwise(checked)
+            .alias(name)
+        )
     if not selected:
         raise SchemaMismatchError(
             "The source's JSON lines have no field.",
@@ -148,7 +165,9 @@ def _shape(found: Any, wanted: delta.DataType | None) -> Any:
     return found
 
 
-def _typed(column: Column, found: Any, wanted: delta.DataType | None) -> tuple[Column, Column | None]:
+def _typed(
+    column: Column, found: Any, wanted: delta.DataType | None, *, exact: bool
+) -> tuple[Column, Column | None]:
     """`column` with the wanted type, and when it is not of that type (None: it always is)."""
     from pyspark.sql import functions as fn
     from pyspark.sql import types as spark_types
@@ -157,20 +176,21 @@ def _typed(column: Column, found: Any, wanted: delta.DataType | None) -> tuple[C
         return column, None
     ddl = type_to_ddl(wanted)
     if isinstance(wanted, delta.StructType) and isinstance(found, spark_types.StructType):
-        return _typed_struct(column, found, wanted)
+        return _typed_struct(column, found, wanted, exact=exact)
     if isinstance(wanted, delta.ArrayType) and isinstance(found, spark_types.ArrayType):
         element, inner = wanted.element_type, found.elementType
-        value = fn.transform(column, lambda item: _typed(item, inner, element)[0])
-        wrong = fn.exists(column, lambda item: _or_false(_typed(item, inner, element)[1]))
+        value = fn.transform(column, lambda item: _typed(item, inner, element, exact=exact)[0])
+        wrong = fn.exists(column, lambda item: _or_false(_typed(item, inner, element, exact=exact)[1]))
         return value, fn.coalesce(wrong, fn.lit(False))
     nested = (delta.StructType, delta.ArrayType, delta.MapType)
     if isinstance(wanted, nested) or not isinstance(found, spark_types.StringType):
         return fn.lit(None).cast(ddl), column.isNotNull()
-    value = column.try_cast(ddl)
-    return value, column.isNotNull() & value.isNull()
+    return cast_text(column, wanted, exact=exact)
 
 
-def _typed_struct(column: Column, found: Any, wanted: delta.StructType) -> tuple[Column, Column | None]:
+def _typed_struct(
+    column: Column, found: Any, wanted: delta.StructType, *, exact: bool
+) -> tuple[Column, Column | None]:
     from pyspark.sql import functions as fn
 
     parts, wrongs = [], []
@@ -179,7 +199,7 @@ def _typed_struct(column: Column, found: Any, wanted: delta.StructType) -> tuple
         if name is None:
             parts.append(fn.lit(None).cast(type_to_ddl(field.data_type)).alias(field.name))
             continue
-        value, wrong = _typed(column.getField(name), found[name].dataType, field.data_type)
+        value, wrong = _typed(column.getField(name), found[name].dataType, field.data_type, exact=exact)
         parts.append(value.alias(field.name))
         wrongs += [] if wrong is None else [wrong]
     total = None
@@ -229,6 +249,49 @@ def _require_known(found: Any, schema: delta.StructType, *, path: str, only_nest
                 f"source.schema has a map, {path}{field.name}, and JSON has only objects",
                 fix="Name the object's fields as a struct, or take it as text with the type string",
             )
+
+
+def _other_capitals(found: Any) -> str:
+    """A pattern of lines with a key that is one of the fields' at any depth but for its capitals.
+
+    Spark takes such fields for one while it looks for names, and for two when it reads values.
+    """
+    names = sorted({re.sub(r"\\E", r"\\E\\\\E\\Q", name) for name in _names(found)})
+    if not names:
+        return "(?!)"
+    known = "|".join(f"\\Q{name}\\E" for name in names)
+    return f'"(?!(?:{known})"\\s*:)(?iu:{known})"\\s*:'
+
+
+def _names(found: Any) -> Iterator[str]:
+    from pyspark.sql.types import ArrayType, StructType
+
+    for field in found.fields:
+        yield field.name
+        inner = field.dataType
+        while isinstance(inner, ArrayType):
+            inner = inner.elementType
+        if isinstance(inner, StructType):
+            yield from _names(inner)
+
+
+def _require_one_spelling(found: Any, path: str = "") -> None:
+    """Refuse fields of one object that differ in case alone: a column can have the values of one of them."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    spelled: dict[str, str] = {}
+    for field in found.fields:
+        other = spelled.setdefault(field.name.casefold(), field.name)
+        if other != field.name:
+            raise SchemaMismatchError(
+                f"The source files have fields that differ in case alone: {path}{other}, {path}{field.name}.",
+                fix="Spell the field in one way",
+            )
+        inner = field.dataType
+        while isinstance(inner, ArrayType):
+            inner = inner.elementType
+        if isinstance(inner, StructType):
+            _require_one_spelling(inner, f"{path}{field.name}.")
 
 
 def _require_free(found: Any, corrupt_column: str | None) -> None:

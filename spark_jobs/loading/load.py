@@ -22,7 +22,7 @@ from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
 from spark_jobs.loading.delta_source import resolve_progress
-from spark_jobs.loading.json_lines import NOT_AN_OBJECT
+from spark_jobs.loading.json_lines import NOT_AN_OBJECT, SPELLED_OTHERWISE
 from spark_jobs.loading.params import LoadParams, parse_params
 from spark_jobs.loading.shaping import deduplicated
 from spark_jobs.loading.source import read_source, watch_source
@@ -119,11 +119,17 @@ def _mistyped(error: Exception, token: ViolationToken, names: Sequence[str]) -> 
             cause=f"The line is {row}",
             fix="Correct the file, or keep such lines with source.corrupt_column",
         )
+    if position == SPELLED_OTHERWISE:
+        return ConstraintViolationError(
+            "Lines of the source have fields that differ in case alone.",
+            cause=f"One of the lines is {row}",
+            fix="Spell each field in one way",
+        )
     return ConstraintViolationError(
         f"A value of the source's column {names[position] if position < len(names) else position!r} "
-        "is not of the column's type.",
+        "is not of the column's type, or the type would round or cut it.",
         cause=f"The value is {row}",
-        fix="Correct the file; nothing of the load is visible",
+        fix="Correct the file, or let the contract say exact_text: false; nothing of the load is visible",
     )
 
 
@@ -154,6 +160,7 @@ def _violated(
             write_checks(change, request, predicate_of(request, change.schema)),
             types=params.columns,
             schema=change.schema,
+            exact=params.contract.exact_text,
             show_rows=request.show_rows,
         )
     except Exception as failure:  # whatever it is, the load has failed for the reason that is known
@@ -175,11 +182,18 @@ def _read(
     # Of a group it cannot be said which of its rows was wrong.
     cast = params.source.format == "csv" and not params.source.group_by
     if cast and params.quality is not None and params.quality.keeps_rejected:
-        watched = watch_source(spark, params.source, types=types)
+        watched = watch_source(spark, params.source, types=types, exact=params.contract.exact_text)
         if watched.casts:
             return divide_by_type(watched.frame, casts=watched.casts, notes=watched.notes)
-    shows_rows = params.contract.show_rows
-    return read_source(spark, params.source, types=types, token=token, show_rows=shows_rows), None
+    rows = read_source(
+        spark,
+        params.source,
+        types=types,
+        token=token,
+        exact=params.contract.exact_text,
+        show_rows=params.contract.show_rows,
+    )
+    return rows, None
 
 
 def _gate(

@@ -10,10 +10,12 @@ from delta_core.errors import DeltaError, JobError, SchemaMismatchError
 from delta_core.schema.types import BOOLEAN, STRING, StructField, StructType
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.file_uris import escape_glob
+from spark_jobs.loading.csv_files import read_csv
 from spark_jobs.loading.delta_source import read_delta
 from spark_jobs.loading.json_lines import read_json_lines
 from spark_jobs.loading.shaping import shaped
 from spark_jobs.loading.source_params import Source
+from spark_jobs.loading.text_casts import cast_text
 from spark_jobs.schema import type_to_ddl
 from spark_jobs.writer.checks import row_json
 from spark_jobs.writer.columns import quoted
@@ -24,14 +26,6 @@ if TYPE_CHECKING:
 _PARQUET_OPTIONS = {
     # Without it the columns are those of one file, and what the others have besides is dropped silently.
     "mergeSchema": "true",
-    "ignoreMissingFiles": "false",
-    "ignoreCorruptFiles": "false",
-}
-_CSV_OPTIONS = {
-    "header": "true",
-    "mode": "FAILFAST",
-    # Compares each file's header with the columns, so that a file with another order is not misread.
-    "enforceSchema": "false",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
 }
@@ -61,6 +55,7 @@ def read_source(
     *,
     types: StructType | None,
     token: ViolationToken,
+    exact: bool = True,
     show_rows: bool = True,
 ) -> DataFrame:
     """The source's rows, with `select` applied.
@@ -71,23 +66,27 @@ def read_source(
         types: the types for a CSV source's columns when the source itself names none.
         token: marks the error of a CSV value that is not of its column's type; the number it carries is
             the column's position.
+        exact: whether text that its column's type would round or cut is not of the type.
         show_rows: whether that error holds the value.
 
     Raises:
-        JobError: a file is not there or cannot be read.
+        JobError: a file is not there, cannot be read, or is not UTF-8.
         SchemaMismatchError: CSV files have other columns than the source's schema.
     """
     return _opened(
         spark,
         source,
-        lambda frame: _typed(frame, source, types, token, show_rows),
+        lambda frame: _typed(frame, source, types, token, exact=exact, show_rows=show_rows),
         (),
         types=types,
         token=token,
+        exact=exact,
     )
 
 
-def watch_source(spark: SparkSession, source: Source, *, types: StructType | None) -> WatchedSource:
+def watch_source(
+    spark: SparkSession, source: Source, *, types: StructType | None, exact: bool = True
+) -> WatchedSource:
     """The source's rows as `read_source` would give them, noting what it would fail at.
 
     Raises:
@@ -105,9 +104,9 @@ def watch_source(spark: SparkSession, source: Source, *, types: StructType | Non
             if field is None:
                 columns.append(text)
                 continue
-            value = text.try_cast(type_to_ddl(field.data_type))
+            value, wrong = cast_text(text, field.data_type, exact=exact)
             columns.append(value.alias(field.name))
-            flags.append((text.isNotNull() & value.isNull()).alias(f"{_NOTE}{len(casts)}"))
+            flags.append(wrong.alias(f"{_NOTE}{len(casts)}"))
             notes.append(StructField(name=f"{_NOTE}{len(casts)}", data_type=BOOLEAN))
             casts.append(field)
         if casts:
@@ -115,7 +114,7 @@ def watch_source(spark: SparkSession, source: Source, *, types: StructType | Non
             flags.append(row_json(frame.columns).alias(f"{_NOTE}text"))
         return frame.select(*columns, *flags)
 
-    frame = _opened(spark, source, noted, notes, types=types, token=ViolationToken())
+    frame = _opened(spark, source, noted, notes, types=types, token=ViolationToken(), exact=exact)
     return WatchedSource(frame=frame, casts=tuple(casts), notes=StructType(tuple(notes)))
 
 
@@ -127,15 +126,16 @@ def _opened(
     *,
     types: StructType | None,
     token: ViolationToken,
+    exact: bool,
 ) -> DataFrame:
     """The source's rows, CSV text made `typed`, shaped; the columns of `kept` go past `select`."""
     paths = [escape_glob(uri) for uri in source.uris]
     try:
         if source.format == "csv":
-            frame = typed(spark.read.options(**{**_CSV_OPTIONS, **source.options}).csv(paths))
+            frame = typed(read_csv(spark, paths, source.options))
         elif source.format == "json":
             given = None if source.select else types
-            frame = read_json_lines(spark, source, paths=paths, types=given, token=token)
+            frame = read_json_lines(spark, source, paths=paths, types=given, token=token, exact=exact)
         elif source.format == "delta":
             frame = read_delta(spark, source)
         else:
@@ -156,7 +156,13 @@ def _opened(
 
 
 def _typed(
-    frame: DataFrame, source: Source, types: StructType | None, token: ViolationToken, show_rows: bool
+    frame: DataFrame,
+    source: Source,
+    types: StructType | None,
+    token: ViolationToken,
+    *,
+    exact: bool,
+    show_rows: bool,
 ) -> DataFrame:
     """CSV text as typed columns; text that is not of the type fails the job when it is met."""
     from pyspark.sql import functions as fn
@@ -168,10 +174,10 @@ def _typed(
             columns.append(text)
             continue
         ddl = type_to_ddl(field.data_type)
-        value = text.try_cast(ddl)
+        value, mistyped = cast_text(text, field.data_type, exact=exact)
         shown = fn.to_json(fn.struct(text.alias(name))) if show_rows else fn.lit("{}")
-        wrong = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
-        guarded = fn.when(text.isNotNull() & value.isNull(), wrong.cast(ddl)).otherwise(value)
+        failure = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
+        guarded = fn.when(mistyped, failure.cast(ddl)).otherwise(value)
         columns.append(guarded.alias(field.name))
     return frame.select(*columns)
 

@@ -60,6 +60,7 @@ def find_violations(
     *,
     types: StructType | None,
     schema: StructType,
+    exact: bool = True,
     show_rows: bool = True,
 ) -> tuple[Violation, ...]:
     """The rules that rows of the source break, those with the most rows first.
@@ -72,11 +73,12 @@ def find_violations(
         checks: what each row had to satisfy.
         types: as for `read_source`.
         schema: what the rows were given for writing.
+        exact: as for `read_source`.
         show_rows: False leaves the rows where they are.
     """
     from pyspark.sql import functions as fn
 
-    watched = watch_source(spark, source, types=types)
+    watched = watch_source(spark, source, types=types, exact=exact)
     notes = watched.notes
     frame = conform_columns(watched.frame, StructType((*schema.fields, *notes.fields)))
     rules = [
