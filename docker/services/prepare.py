@@ -29,7 +29,7 @@ def connections(environment: Mapping[str, str]) -> dict[str, Any]:
             "connect_url": environment["DELTAWARD_CONNECT_URL"],
             "master": environment["DELTAWARD_SPARK_MASTER"],
             "work_dir": environment["DELTAWARD_WORK_DIR"],
-            "allowed_roots": [environment["DELTAWARD_TABLES_ROOT"]],
+            "allowed_roots": [environment[f"DELTAWARD_{name}_ROOT"] for name in ("TABLES", "LANDING")],
         },
     }
     token = Path(environment["DELTAWARD_SECRETS"], "spark-connect-token")

@@ -84,7 +84,7 @@ def _connection_fields() -> dict[str, Any]:
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
         "work_dir": text("Work directory", "Where each run's spec, result and state are kept."),
         "allowed_roots": text(
-            "Allowed roots", "URIs, with commas between them, that tables must lie under; empty: all."
+            "Allowed roots", "URIs, with commas between them, that all of a job must lie under; empty: any."
         ),
         "storage_options": text(
             "Storage options", "JSON object of options for the tables' store.", format="password"

@@ -72,6 +72,38 @@ def test_tables_outside_the_allowed_roots_are_refused(
             subject.table_uri(str(refused))
 
 
+@pytest.mark.parametrize(
+    "roots", [["/"], ["file:///"], ["/data"], ["/data/"], ["/etc", "/data"], "/etc, /data"]
+)
+def test_a_root_holds_what_lies_below_it(monkeypatch: pytest.MonkeyPatch, roots: list[str] | str) -> None:
+    assert hook(monkeypatch, allowed_roots=roots).table_uri("/data/t") == "file:///data/t"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"source": {"format": "delta", "uris": ["/out/payroll"]}},
+        {"source": {"format": "csv", "uris": ["/data/in.csv", "file:///data/../out/a.csv"]}},
+        {"source": {"format": "csv", "uris": ["in.csv"]}},
+        {"source": {"format": "csv", "uris": ["s3://bucket/in.csv"]}},
+        {"quality": {"suite": {"name": "s", "expectations": []}, "quarantine_uri": "/out/q"}},
+        {"quality": {"report_uri": "/out/r"}},
+        {"anything": [{"of_another_kind": {"target_uri": "/out/t"}}]},
+    ],
+)
+def test_every_uri_of_a_job_is_held_against_the_allowed_roots(
+    monkeypatch: pytest.MonkeyPatch, params: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"may not be used for .*(uri|uris)"):
+        hook(monkeypatch, allowed_roots=["/data"]).require_allowed(params)
+    hook(monkeypatch).require_allowed(params)
+
+
+def test_a_job_within_the_allowed_roots_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = {"source": {"uris": ["/data/a.csv", "s3a://bucket/in/b.csv"]}, "mode": "append"}
+    hook(monkeypatch, allowed_roots=["/data", "s3://bucket/in"]).require_allowed(params)
+
+
 def test_a_relative_table_uri_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="relative"):
         hook(monkeypatch).table_uri("data/t")

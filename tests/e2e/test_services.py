@@ -229,7 +229,8 @@ def test_the_connection_names_this_deployment_and_keeps_to_its_tables(platform: 
     extra = json.loads(connection["extra"])
     assert connection["conn_type"] == "deltaward"
     assert extra["connect_url"] == f"sc://127.0.0.1:{platform.deployment.port('spark-connect:15002')}"
-    assert extra["allowed_roots"] == [str(platform.deployment.folder("/data") / "tables")]
+    data = platform.deployment.folder("/data")
+    assert extra["allowed_roots"] == [str(data / "tables"), str(data / "landing")]
 
 
 def test_every_process_ends_with_the_deployment(platform: Platform) -> None:

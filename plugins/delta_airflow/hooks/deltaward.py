@@ -6,6 +6,7 @@ import importlib
 import os
 import socket
 import tempfile
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from delta_airflow.runners.driver import driver_program, spark_binary
 from delta_airflow.runners.run_directory import RunDirectory, read_result_file
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.uris import uris_of
 from delta_core.storage.uri import canonical_table_uri, uri_scheme
 
 _ENGINES = {
@@ -90,14 +92,34 @@ class DeltawardHook(BaseHook):
                 f"The table URI {uri!r} is relative", fix="Give an absolute path or a file: URI"
             )
         canonical = canonical_table_uri(uri)
-        roots = [canonical_table_uri(root) for root in self.settings.allowed_roots]
-        if roots and not any(canonical == root or canonical.startswith(root + "/") for root in roots):
-            raise ConfigurationError(
-                f"The connection {self.conn_id} may not be used for the table {uri!r}",
-                cause="The table lies outside the connection's allowed_roots",
-                fix="Use another connection, or add the table's root to allowed_roots",
-            )
+        if not self._allows(canonical):
+            raise self._outside(f"the table {uri!r}")
         return canonical
+
+    def require_allowed(self, params: Mapping[str, Any]) -> None:
+        """Hold every URI among a job's parameters against the connection's `allowed_roots`.
+
+        Raises:
+            ConfigurationError: one lies outside, or is relative.
+            InvalidUriError: no store serves one, so where it leads cannot be told.
+        """
+        if not self.settings.allowed_roots:
+            return
+        for place, uri in uris_of(params):
+            relative = uri_scheme(uri) is None and not os.path.isabs(uri)
+            if relative or not self._allows(canonical_table_uri(uri)):
+                raise self._outside(f"{place} {uri!r}")
+
+    def _allows(self, canonical: str) -> bool:
+        roots = [canonical_table_uri(root).rstrip("/") for root in self.settings.allowed_roots]
+        return not roots or any(f"{canonical}/".startswith(f"{root}/") for root in roots)
+
+    def _outside(self, what: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"The connection {self.conn_id} may not be used for {what}",
+            cause="It lies outside the connection's allowed_roots",
+            fix="Use another connection, or add its root to allowed_roots",
+        )
 
     def get_runner(self, name: RunnerName | None = None, *, directory: RunDirectory) -> Runner:
         """A runner for one job, of engine `name` or else of the connection's.

@@ -156,12 +156,14 @@ class DeltaTableOperator(BaseOperator):
                 cause="Without a name, the work is that of one task instance and has no other deliveries",
                 fix="Give the work a name",
             )
+        params = self.job_params()
+        hook.require_allowed(params)
         seconds = as_optional_float("deadline_seconds", self.deadline_seconds, minimum=1)
         seconds = hook.settings.deadline_seconds if seconds is None else seconds
         return JobSpec(
             kind=self.job_kind(),
             table=table,
-            params=self.job_params(),
+            params=params,
             idempotency=idempotency_key(task, table, name=name, version=version) if self.commits() else None,
             deadline_ms=None if seconds is None else SYSTEM_CLOCK.now_ms() + int(seconds * 1000),
             storage_ref=f"airflow:{hook.conn_id}",

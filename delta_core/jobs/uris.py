@@ -1,0 +1,30 @@
+"""The URIs among a job's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def uris_of(params: Mapping[str, Any], *, at: str = "") -> Iterator[tuple[str, str]]:
+    """Every URI, with the place where it stands: `source.uris`, `quality.quarantine_uri`.
+
+    A parameter is a URI by its name, at any depth and of whatever kind the job is: `uri`, `uris`, or one that
+    ends in `_uri` or `_uris`.
+    """
+    for name, value in params.items():
+        place = f"{at}.{name}" if at else str(name)
+        if isinstance(value, Mapping):
+            yield from uris_of(value, at=place)
+        elif isinstance(value, str) and _names_uris(name):
+            yield place, value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                if isinstance(item, Mapping):
+                    yield from uris_of(item, at=place)
+                elif isinstance(item, str) and _names_uris(name):
+                    yield place, item
+
+
+def _names_uris(name: str) -> bool:
+    return name.rpartition("_")[2] in ("uri", "uris")
