@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from delta_core.errors import escape_control_characters
+from delta_core.forks import renew_lock_in_children
 
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -47,6 +48,7 @@ class Metrics:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     def increment(self, name: str, amount: int = 1) -> None:
         """Add to a counter, creating it at zero."""

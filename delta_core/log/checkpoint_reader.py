@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from delta_core.actions.json_codec import RawAction, parse_commit
 from delta_core.actions.validation import CHECKPOINT_CHECKS, InvalidAction
 from delta_core.errors import CorruptLogError, ObjectNotFoundError, PathEscapeError
+from delta_core.forks import renew_lock_in_children
 from delta_core.log.bounded_read import read_lines
 from delta_core.log.checkpoint_part import KEY_LEAVES, UNREADABLE, CheckpointPart, damaged_checkpoint
 from delta_core.log.listing import CheckpointFiles
@@ -57,6 +58,7 @@ class CheckpointReader:
         self._store = store
         self._sidecars: tuple[CheckpointPart, ...] | None = None
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     @classmethod
     def open(cls, store: LogStore, files: CheckpointFiles) -> CheckpointReader:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, LIVE_FILE_SCHEMA
 from delta_core.errors import CorruptLogError
+from delta_core.forks import renew_lock_in_children
 from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
 from delta_core.replay.column_types import MalformedColumn, as_type
 from delta_core.replay.file_chunk import PARTITION, FileChunk, Memo
@@ -100,6 +101,7 @@ class _RowGroup:
         self.part = part
         self.number = row_group
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._columns: dict[str, list[pa.Array | None]] = {}
         eager = [name for name in EAGER_COLUMNS if self.has(name)]
         runs = part.read(row_group, "add", [LIVE_JSON_KEYS[name] for name in eager])
@@ -173,6 +175,7 @@ class CheckpointChunk:
         self.row_group = shared
         self.index = index
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._columns: dict[str, pa.Array] = {}
         self.memo = Memo()
         self._partitions: CodedMap | None = None

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from delta_core.forks import renew_lock_in_children
 from delta_core.replay.map_texts import CodedTexts, coded_texts
 
 # Statistics of a column take three arrays of eight bytes a row.
@@ -61,6 +62,7 @@ class Memo:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._values: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable) -> Any:

@@ -24,6 +24,7 @@ from delta_core.errors import (
     InvalidTableError,
     ObjectNotFoundError,
 )
+from delta_core.forks import renew_lock_in_children
 from delta_core.log.checksum import VersionChecksum, read_checksum
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.last_checkpoint import read_last_checkpoint
@@ -80,6 +81,7 @@ class Snapshot:
         self._discrepancies: tuple[str, ...] | None = None
         self._replayed_tail: Tail | None = None
         self._lock = threading.RLock()
+        renew_lock_in_children(self)
         self.known_at_ms = clock.now_ms()
         """When the version was last known to be the newest, by the clock; no later than that."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_core.clock import Clock
 from delta_core.errors import StaleListingError, TableNotFoundError
+from delta_core.forks import renew_lock_in_children
 from delta_core.storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class VersionFloors:
         self._max_tables = max_tables
         self._floors: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     def note(self, store: LogStore, table_id: str, version: int) -> None:
         """A version was seen."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from obstore.exceptions import BaseError
-from obstore.store import AzureStore
+from obstore import exceptions, store
 
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError, InvalidUriError
@@ -61,11 +60,11 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
     if place is not None:
         config["account_name"] = place.account
 
-    def build(client: ClientOptions, retry: ClientOptions) -> AzureStore:
+    def build(client: ClientOptions, retry: ClientOptions) -> store.AzureStore:
         typed: Any = config
         try:
-            return AzureStore(container, config=typed, client_options=client, retry_config=retry)
-        except BaseError as error:
+            return store.AzureStore(container, config=typed, client_options=client, retry_config=retry)
+        except exceptions.BaseError as error:
             if _NO_ACCOUNT not in str(error):
                 raise
         raise ConfigurationError(

@@ -22,6 +22,7 @@ from functools import cache, partial
 import pyarrow as pa
 
 from delta_core.errors import ConfigurationError
+from delta_core.forks import renew_lock_in_children
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.kept_columns import KeptColumns
 from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed
@@ -39,6 +40,7 @@ class CachedLogStore:
         self.inner = inner
         self.cache = cache
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._listed: dict[str, ObjectInfo] = {}
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.forks import renew_lock_in_children
 
 DEFAULT_MAX_BYTES = 2 << 30
 
@@ -59,6 +60,7 @@ class DiskCache:
         self._clock = clock
         self.max_bytes = max_bytes
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._counts = dict.fromkeys(("hits", "misses", "damaged", "stored", "evicted"), 0)
         self._stored_since_look = max_bytes  # look at the first occasion
 

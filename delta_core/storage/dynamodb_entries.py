@@ -9,6 +9,7 @@ each other.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from delta_core.errors import (
     UnsafeStoreError,
     WriteRefusedError,
 )
+from delta_core.forks import renew_lock_in_children
 
 DEFAULT_TABLE = "delta_log"
 """delta-storage's default name of the DynamoDB table."""
@@ -97,7 +99,9 @@ class DynamoDbEntries:
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._made: tuple[Any, Any] | None = None
+        self._process = os.getpid()
         self._known_path: str | None = f"{spelling}://{self._below}" if spelling else None
 
     def __repr__(self) -> str:
@@ -215,7 +219,7 @@ class DynamoDbEntries:
 
     def _clients(self) -> tuple[Any, Any]:
         """The one that tries again, and the one that does not."""
-        if self._made is None:
+        if self._made is None or self._process != os.getpid():
             try:
                 import boto3
                 from botocore.config import Config
@@ -238,7 +242,8 @@ class DynamoDbEntries:
             try:
                 session = boto3.session.Session(profile_name=self._profile)
                 arguments = {"region_name": session.region_name or DEFAULT_REGION, **self._arguments}
-                self._made = client(_PATIENT_ATTEMPTS), client(1)
+                # Two processes would read each other's answers from the connections of one client.
+                self._made, self._process = (client(_PATIENT_ATTEMPTS), client(1)), os.getpid()
             except (BotoCoreError, ValueError) as error:
                 raise ConfigurationError(
                     f"The client of the DynamoDB table {self._table!r} cannot be made.",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from obstore.store import GCSStore
+from obstore import store
 
 from delta_core.clock import Clock
 from delta_core.storage.object_store import ObjectLogStore
@@ -44,8 +44,8 @@ def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogSto
     if base_url:
         config["base_url"] = str(base_url)
 
-    def build(client: ClientOptions, retry: ClientOptions) -> GCSStore:
-        return GCSStore(root.authority, config=config, client_options=client, retry_config=retry)
+    def build(client: ClientOptions, retry: ClientOptions) -> store.GCSStore:
+        return store.GCSStore(root.authority, config=config, client_options=client, retry_config=retry)
 
     clients = client_pair(
         build,

@@ -7,6 +7,7 @@ has open, with its options and its cache.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,3 +50,11 @@ def task_store(uri: str) -> LogStore:
         if stores:
             return stores[-1]
     return open_store(uri)
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

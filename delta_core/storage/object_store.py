@@ -25,6 +25,7 @@ from obstore import exceptions
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import AmbiguousWriteError, NotWrittenError, PathEscapeError, StorageError
+from delta_core.storage.client_library import require_own_library
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
 from delta_core.storage.probe import require_preconditions
@@ -42,28 +43,63 @@ SINGLE_PUT_BYTES = 64 << 20
 _LIST_PAGE = 1000
 
 # The last two: what cannot be part of a request.
-_FAILURES = (
-    *(exceptions.BaseError, FileNotFoundError, PermissionError, TimeoutError, ConnectionError),
-    *(ValueError, TypeError),
-)
+_FAILURES = (FileNotFoundError, PermissionError, TimeoutError, ConnectionError, ValueError, TypeError)
 _PANIC = "PanicException"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Two clients of one bucket.
+    """Two clients of one bucket, made anew in a process that is forked.
 
     Attributes:
-        patient: tries again by itself.
-        single: makes one attempt.
         proved: True where the service is known to honour preconditions, so that no probe is needed.
         place: names endpoint and bucket, for remembering the outcome of the probe.
     """
 
+    def __init__(
+        self, build: Callable[[], tuple[ObjectStore, ObjectStore]], *, proved: bool, place: str
+    ) -> None:
+        """Make both.
+
+        Args:
+            build: gives the one that tries again by itself, and the one that makes one attempt.
+            proved: see above.
+            place: see above.
+        """
+        self.proved = proved
+        self.place = place
+        self._build = build
+        self._made = _Made.here(build)
+        self._of_parents: list[_Made] = []
+
+    @property
+    def patient(self) -> ObjectStore:
+        """Tries again by itself. To be taken before a function of obstore's, which may change with it."""
+        return self._of_this_process().patient
+
+    @property
+    def single(self) -> ObjectStore:
+        """Makes one attempt."""
+        return self._of_this_process().single
+
+    def _of_this_process(self) -> _Made:
+        if self._made.process != os.getpid():
+            # Thrown away, they would wait for the parent's threads.
+            self._of_parents.append(self._made)
+            self._made = _Made.here(self._build)
+        return self._made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    process: int
     patient: ObjectStore
     single: ObjectStore
-    proved: bool
-    place: str
+
+    @classmethod
+    def here(cls, build: Callable[[], tuple[ObjectStore, ObjectStore]]) -> _Made:
+        require_own_library()
+        patient, single = build()
+        return cls(process=os.getpid(), patient=patient, single=single)
 
 
 class ObjectLogStore:
@@ -99,13 +135,15 @@ class ObjectLogStore:
         """The whole object. Raises ObjectNotFoundError. One request."""
         key = self._key(path)
         with _translating(read_error, path, verb="read"):
-            return bytes(obstore.get(self._clients.patient, key).bytes())
+            client = self._clients.patient
+            return bytes(obstore.get(client, key).bytes())
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError. One request."""
         key = self._key(path)
         with _translating(read_error, path, verb="inspect"):
-            return _info(path, obstore.head(self._clients.patient, key))
+            client = self._clients.patient
+            return _info(path, obstore.head(client, key))
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """The objects directly in a directory, sorted by name. A request for each thousand names.
@@ -127,12 +165,12 @@ class ObjectLogStore:
     def _list_flat(self, prefix: str, offset: str | None, found: list[ObjectInfo]) -> str | None:
         """List until a directory begins; then where to go on behind it, else None."""
         if offset is None:
-            result = obstore.list_with_delimiter(self._clients.patient, prefix.rstrip("/") or None)
+            client = self._clients.patient
+            result = obstore.list_with_delimiter(client, prefix.rstrip("/") or None)
             found.extend(self._infos(result["objects"]))
             return None
-        stream = obstore.list(
-            self._clients.patient, prefix.rstrip("/") or None, offset=offset, chunk_size=_LIST_PAGE
-        )
+        client = self._clients.patient
+        stream = obstore.list(client, prefix.rstrip("/") or None, offset=offset, chunk_size=_LIST_PAGE)
         for page in stream:
             for meta in page:
                 name, slash, _ = meta["path"].removeprefix(prefix).partition("/")
@@ -146,7 +184,8 @@ class ObjectLogStore:
         """Every object below a directory. A request for each thousand."""
         prefix = self._directory(path)
         with _translating(read_error, path, verb="list"):
-            stream = obstore.list(self._clients.patient, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
+            client = self._clients.patient
+            stream = obstore.list(client, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
         while True:
             with _translating(read_error, path, verb="list"):
                 page = next(stream, None)
@@ -161,7 +200,8 @@ class ObjectLogStore:
 
         def fetch(begin: int, length: int) -> bytes:
             with _translating(read_error, path, verb="read"):
-                return bytes(obstore.get_range(self._clients.patient, key, start=begin, length=length))
+                client = self._clients.patient
+                return bytes(obstore.get_range(client, key, start=begin, length=length))
 
         return open_ranged(fetch, size_bytes=size_bytes)
 
@@ -202,7 +242,8 @@ class ObjectLogStore:
 
     def _create(self, key: str, path: str, data: bytes) -> None:
         with _translating(create_error, path):
-            obstore.put(self._clients.single, key, data, mode="create", use_multipart=False)
+            client = self._clients.single
+            obstore.put(client, key, data, mode="create", use_multipart=False)
 
     def _create_for_probe(self, path: str, data: bytes) -> None:
         self._create(self._key(path), path, data)
@@ -211,16 +252,18 @@ class ObjectLogStore:
         """Create or atomically replace the object. One request up to 64 MiB."""
         key = self._key(path)
         with _translating(write_error, path):
-            obstore.put(self._clients.patient, key, data, use_multipart=len(data) > SINGLE_PUT_BYTES)
+            client = self._clients.patient
+            obstore.put(client, key, data, use_multipart=len(data) > SINGLE_PUT_BYTES)
 
     def delete(self, path: str) -> None:
         """Delete the object; a missing one is not an error. One request."""
         key = self._key(path)
+        client = self._clients.patient
         with (
             _translating(write_error, path, verb="delete"),
             contextlib.suppress(exceptions.NotFoundError, FileNotFoundError),
         ):
-            obstore.delete(self._clients.patient, key)
+            obstore.delete(client, key)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
@@ -237,8 +280,9 @@ class ObjectLogStore:
                 yield sink
             size_bytes = os.path.getsize(spool)
             with open(spool, "rb") as source, _translating(write_error, path):
+                client = self._clients.patient
                 obstore.put(
-                    self._clients.patient,
+                    client,
                     key,
                     source,
                     use_multipart=size_bytes > SINGLE_PUT_BYTES,
@@ -283,7 +327,7 @@ def _bound(function: Callable[[str], ObjectInfo], path: str) -> Callable[[], Obj
 def _translating(translate: Callable[..., Exception], path: str, **context: str) -> Iterator[None]:
     try:
         yield
-    except _FAILURES as error:
+    except (exceptions.BaseError, *_FAILURES) as error:
         raise translate(error, path, **context) from None
     except BaseException as error:
         # The client's own faults are no Exception, so that nobody who expects one would notice.

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from obstore.exceptions import BaseError
+from obstore import exceptions
 
 from delta_core.errors import ConfigurationError
 from delta_core.storage.object_store import Clients
@@ -69,16 +69,17 @@ def client_pair(
         elif not plain_http and client.get("allow_http") is not True:
             _require_tls(endpoint)
     try:
-        patient, single = build(client, _PATIENT), build(client, _SINGLE)
-    except (BaseError, ValueError, TypeError) as error:
+        return Clients(
+            lambda: (build(client, _PATIENT), build(client, _SINGLE)),
+            proved=endpoint is None,
+            place=f"{endpoint or ''} {bucket}",
+        )
+    except (exceptions.BaseError, ValueError, TypeError) as error:
         raise ConfigurationError(
             f"The store of bucket {bucket!r} cannot be opened with these options.",
             cause=redacted(_without_values(str(error), options)),
             fix="Check the options against those that docs/stores.md lists for the store.",
         ) from None
-    return Clients(
-        patient=patient, single=single, proved=endpoint is None, place=f"{endpoint or ''} {bucket}"
-    )
 
 
 def _require_tls(endpoint: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from obstore.store import S3Store
+from obstore import store
 
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
@@ -66,12 +66,12 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
     """The two clients of a bucket."""
     endpoint = endpoint_of(options)
 
-    def build(client: ClientOptions, retry: ClientOptions) -> S3Store:
+    def build(client: ClientOptions, retry: ClientOptions) -> store.S3Store:
         config: Any = {**options.service, "conditional_put": "etag"}
         if endpoint is not None:
             # Else the client may prefer another variable, also to the option.
             config["aws_endpoint_url_s3"] = endpoint
-        return S3Store(
+        return store.S3Store(
             bucket,
             config=config,
             client_options=client,

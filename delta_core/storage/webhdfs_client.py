@@ -23,6 +23,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
+from delta_core.forks import renew_lock_in_children
 from delta_core.storage.service_address import require_service_address
 from delta_core.storage.webhdfs_address import WebHdfsAddress
 
@@ -96,6 +97,7 @@ class WebHdfsClient:
         self._clock = clock
         self._active = 0
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
         self._connections: httpx.Client | None = None
         self._process = 0
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from delta_core.data.row_batch import RowBatch
 from delta_core.data.steps.step import with_column
 from delta_core.data.write_plan import WritePlan
+from delta_core.forks import renew_lock_in_children
 from delta_core.schema.types import StructType
 from delta_core.table_features.identity import IdentityColumn, IdentityRange
 from delta_core.table_features.identity import with_high_water_marks as reached
@@ -35,6 +36,7 @@ class IdentityStep:
         self._partitions = frozenset(plan.partition_columns)
         self._moved: set[str] = set()
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:

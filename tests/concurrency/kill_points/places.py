@@ -56,10 +56,14 @@ def store_of(place: Place, folder: Path, name: str = TABLE) -> LogStore:
     """The store of a table in a folder: of the one that is worked on, or of what it is a clone of."""
     if place is Place.LOCAL:
         return LocalLogStore(table_root(folder, name))
-    client = LocalStore(prefix=str(folder / BUCKET), mkdir=True)
+
+    def build() -> tuple[LocalStore, LocalStore]:
+        client = LocalStore(prefix=str(folder / BUCKET), mkdir=True)
+        return client, client
+
     objects = ObjectLogStore(
         parse_remote_uri(table_uri(place, folder, name)),
-        Clients(patient=client, single=client, proved=True, place="a folder"),
+        Clients(build, proved=True, place="a folder"),
     )
     if place is Place.OBJECTS:
         return objects

@@ -33,7 +33,7 @@ KEYS = {"endpoint": "http://127.0.0.1:9", "access_key_id": "k", "secret_access_k
 @pytest.fixture
 def store() -> ObjectLogStore:
     memory = MemoryStore()
-    clients = Clients(patient=memory, single=memory, proved=True, place="memory")
+    clients = Clients(lambda: (memory, memory), proved=True, place="memory")
     return ObjectLogStore(parse_remote_uri("s3://b/t"), clients)
 
 
@@ -124,7 +124,7 @@ def test_the_command_line_shows_no_control_character() -> None:
 def test_bytes_of_an_entry_whose_name_is_hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path)
     memory = MemoryStore()
-    clients = Clients(patient=memory, single=memory, proved=True, place="memory")
+    clients = Clients(lambda: (memory, memory), proved=True, place="memory")
     place.store._objects = ObjectLogStore(parse_remote_uri("s3://bucket/t"), clients)
     monkeypatch.setattr(place.store._entries, "_clients", lambda: (place.dynamo, place.dynamo))
     item: Item = place.begun(0, b"theirs")

@@ -152,7 +152,7 @@ def test_a_child_that_is_forked_meanwhile_asks_for_itself() -> None:
 
 def test_a_probe_in_doubt_leaves_none_about_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = MemoryStore()
-    clients = Clients(patient=memory, single=memory, proved=False, place="doubtful")
+    clients = Clients(lambda: (memory, memory), proved=False, place="doubtful")
     store = ObjectLogStore(parse_remote_uri("s3://b/t"), clients)
     sent: list[str] = []
 

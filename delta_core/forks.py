@@ -1,0 +1,27 @@
+"""Locks in a forked process: a thread of the parent's may hold one, and is not there to let it go."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_RLOCK = type(threading.RLock())
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def renew_lock_in_children(owner: object) -> None:
+    """Give `owner` a new `_lock` of the same kind in each process that is forked from this one.
+
+    What the lock guards must be right whenever it is read without it: the fork may have come at any moment.
+    """
+    _owners.add(owner)
+
+
+def _renew() -> None:
+    for owner in list(_owners):
+        owner._lock = threading.RLock() if isinstance(owner._lock, _RLOCK) else threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew)
