@@ -101,7 +101,10 @@ def test_every_uri_of_a_job_is_held_against_the_allowed_roots(
 
 def test_a_job_within_the_allowed_roots_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     params = {"source": {"uris": ["/data/a.csv", "s3a://bucket/in/b.csv"]}, "mode": "append"}
-    hook(monkeypatch, allowed_roots=["/data", "s3://bucket/in"]).require_allowed(params)
+    subject = hook(monkeypatch, allowed_roots=["/data", "s3://bucket/in"])
+    subject.require_allowed(params)
+    with pytest.raises(ConfigurationError, match="may not be used"):
+        subject.require_allowed({"source": {"uris": ["/data/a.csv", "s3://bucket/inside.csv"]}})
 
 
 def test_a_relative_table_uri_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

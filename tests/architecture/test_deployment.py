@@ -272,4 +272,4 @@ def test_a_token_becomes_the_connections_password(tmp_path: Path) -> None:
 def test_the_connection_of_the_deployment_is_one_that_the_provider_reads(tmp_path: Path) -> None:
     settings = parse_settings(_connection(tmp_path)["extra"])
     assert settings.runner is RunnerName.SPARK_CONNECT
-    assert settings.allowed_roots == ("/data/tables",)
+    assert settings.allowed_roots == ("/data/tables", "/data/landing")

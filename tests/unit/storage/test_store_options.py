@@ -242,6 +242,6 @@ def test_an_account_is_asked_in_its_own_cloud(
 
     for name in [name for name in os.environ if name.startswith(("AZURE_", "AZURITE_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(azure, "AzureStore", client)
+    monkeypatch.setattr(azure.store, "AzureStore", client)
     open_store(uri)
     assert found == {"account_name": uri.partition("@")[2].partition(".")[0], **expected}
