@@ -8,7 +8,7 @@ import secrets
 
 from delta_core.errors import ConstraintViolationError, DeltaError, JobFailedError, MissingDataFileError
 
-_CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*([\w$]+): (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^\t*Caused by: (?:[\w$]+\.)*([\w$]+): (.+)$", re.MULTILINE)
 _FILE = re.compile(r"while reading file (\S+?)\.?(?:\s|$)")
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.NO_HINT")
 

@@ -17,7 +17,7 @@ from unittest import mock
 from urllib.parse import quote
 
 from botocore.exceptions import ClientError
-from obstore.store import LocalStore
+from obstore import store as obstores
 
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.storage import open as opening
@@ -57,8 +57,8 @@ def store_of(place: Place, folder: Path, name: str = TABLE) -> LogStore:
     if place is Place.LOCAL:
         return LocalLogStore(table_root(folder, name))
 
-    def build() -> tuple[LocalStore, LocalStore]:
-        client = LocalStore(prefix=str(folder / BUCKET), mkdir=True)
+    def build() -> tuple[obstores.LocalStore, obstores.LocalStore]:
+        client = obstores.LocalStore(prefix=str(folder / BUCKET), mkdir=True)
         return client, client
 
     objects = ObjectLogStore(
