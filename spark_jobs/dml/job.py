@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_core.errors import ConfigurationError, InvalidJobSpecError
+from delta_core.errors import ConfigurationError, InvalidJobSpecError, JobFailedError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
@@ -22,6 +22,7 @@ from spark_jobs.loading.delta_source import resolve_progress
 from spark_jobs.loading.shaping import DEDUPLICATE_SCHEMA, deduplicated, parse_deduplicate
 from spark_jobs.loading.source import read_source
 from spark_jobs.loading.source_params import SOURCE_SCHEMA, parse_source
+from spark_jobs.loading.violations import without_rows
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
@@ -103,25 +104,29 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
     batch = fit_to_contract(rows, contract, table=None, merge_schema=merge_schema)
     if batch.report is not None and not batch.report.allowed:
         return context.failed(spec, drift_error(batch.report), output=batch.output())
-    return merge_into(
-        batch.frame,
-        snapshot,
-        MergeRequest(
-            on=params["on"],
-            clauses=clauses,
-            target_alias=params.get("target_alias", "t"),
-            source_alias=params.get("source_alias", "s"),
-            merge_schema=merge_schema,
-            source_checks=_source_checks(batch, contract.constraints),
-            show_rows=contract.show_rows,
-            properties=properties,
-            job_id=context.job_id,
-        ),
-        reporter=context.reporter,
-        observer=context.observer,
-        before_commit=lambda: context.check_deadline(spec),
-        clock=context.clock,
-    )
+    try:
+        return merge_into(
+            batch.frame,
+            snapshot,
+            MergeRequest(
+                on=params["on"],
+                clauses=clauses,
+                target_alias=params.get("target_alias", "t"),
+                source_alias=params.get("source_alias", "s"),
+                merge_schema=merge_schema,
+                source_checks=_source_checks(batch, contract.constraints),
+                show_rows=contract.show_rows,
+                properties=properties,
+                job_id=context.job_id,
+            ),
+            reporter=context.reporter,
+            observer=context.observer,
+            before_commit=lambda: context.check_deadline(spec),
+            clock=context.clock,
+        )
+    except JobFailedError as error:
+        # What Spark says of a file's row may quote it.
+        raise error if contract.show_rows else without_rows(error) from None
 
 
 def _source_checks(batch: FittedBatch, constraints: tuple[tuple[str, str], ...]) -> list[Check]:

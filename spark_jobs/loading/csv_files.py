@@ -49,8 +49,8 @@ def read_csv(spark: SparkSession, paths: Sequence[str], options: Mapping[str, st
     if encoded and "multiline" not in given:
         chosen["multiLine"] = "true"
     elif not encoded:
-        split = _look_through(spark, paths, options, quote=given.get("quote", '"'))
-        chosen["multiLine"] = given.get("multiline", str(split).lower())
+        folded = _look_through(spark, paths, options, quote=given.get("quote", '"'))
+        chosen["multiLine"] = given.get("multiline", str(folded).lower())
     return spark.read.options(**{**chosen, **options}).csv(list(paths))
 
 

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
+from delta_core.jobs.context import JobContext
+from delta_core.jobs.job_spec import JobSpec, TableRef
+from delta_core.jobs.registry import JobRegistry
+from delta_core.jobs.run_job import run_job
 from delta_core.policies.contract import schema_of_columns
+from spark_jobs.job_kinds import register
 from spark_jobs.loading.csv_files import read_csv
 from spark_jobs.loading.json_numbers import MarkedNumbers
 from spark_jobs.loading.text_casts import cast_text
+from spark_jobs.spark_executor import SparkExecutor
 from tests.spark.test_load import load
 from tests.support.spark import rows_of
 
@@ -292,3 +298,33 @@ def test_numbers_are_marked_outside_strings_alone(spark: SparkSession) -> None:
         return value
 
     assert [restored(json.loads(text)) for text in marked] == documents
+
+
+def test_a_broken_row_is_not_quoted_where_rows_are_not_shown(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark says of a malformed record has the record."""
+    table = tmp_path / "t"
+    good = written(tmp_path / "good.csv", "id,text,z\n1,a,end\n")
+    assert load(spark, table, [good], contract=TEXTS).error is None
+    bad = written(tmp_path / "bad.csv", "id,text,z\n2,salary of ann\n")
+    hidden = {**TEXTS, "show_rows": False}
+    source = {"format": "csv", "uris": [str(bad)]}
+    merge = JobSpec(
+        kind="merge",
+        table=TableRef(uri=str(table)),
+        params={
+            "source": source,
+            "on": "t.id = s.id",
+            "matched": [{"action": "update_all"}],
+            "contract": hidden,
+        },
+    )
+    registry = JobRegistry(group=None)
+    register(registry)
+    merged = run_job(merge, JobContext(executor=SparkExecutor(spark)), registry=registry)
+    for result in (merged, load(spark, table, [bad], contract=hidden)):
+        assert result.error is not None
+        assert result.error.code == "JOB_FAILED", result.error
+        assert "salary" not in result.error.message
+    shown = load(spark, table, [bad], contract=TEXTS)
+    assert shown.error is not None
+    assert "bad.csv" in shown.error.message
