@@ -15,9 +15,8 @@ from tests.support.peers_maintain import DONE, NO_SENSE, Step, check_maintained,
 from tests.support.soak import SEED
 from tests.support.written_features import all_ways
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", ["partitions", "vectors", "change-data", "v2-checkpoint"])
 def test_deltalake_maintains_what_we_wrote(feature: str, tmp_path: Path) -> None:
     peers = {"deltalake": steps_of_deltalake()}
@@ -40,12 +39,14 @@ def test_delta_spark_maintains_what_we_wrote(tmp_path: Path) -> None:
     assert DONE in said.values()
 
 
+@pytest.mark.slow
 def test_a_step_that_loses_rows_is_noticed(tmp_path: Path) -> None:
     loses = Step(name="compact", run=lambda path, _: deltalake.DeltaTable(str(path)).delete("id >= 0"))
     with pytest.raises(AssertionError, match="after compact by deltalake"):
         check_maintained({"deltalake": (loses,)}, "x", [all_ways()["partitions"]], tmp_path, operations=1)
 
 
+@pytest.mark.slow
 def test_a_step_that_commits_what_it_cannot_read_is_taken_back(tmp_path: Path) -> None:
     """deltalake does so to partitions of negative decimals; the tables' other steps are still judged."""
 

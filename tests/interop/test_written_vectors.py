@@ -20,8 +20,6 @@ from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import rounds
 from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
-pytestmark = pytest.mark.slow
-
 Rows = set[tuple[int, int]]
 
 
@@ -58,12 +56,14 @@ def by_duckdb(root: Path, version: int) -> Rows:
         return rows_of(connection.execute(scan, [str(root), version]).to_arrow_table())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", [by_us, by_deltalake, by_duckdb], ids=lambda reader: reader.__name__)
 def test_every_version_has_its_rows(table: VectorTable, reader: Callable[[Path, int], Rows]) -> None:
     for version, expected in enumerate(table.expected, start=1):
         assert reader(table.root, version) == expected, version
 
 
+@pytest.mark.slow
 def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: random.Random) -> None:
     for number in range(rounds(usual=1, soak=3)):
         made = random_table(tmp_path / str(number), rng)
