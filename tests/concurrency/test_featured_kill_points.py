@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800
-DRAWN = 40
-PAIRS_DRAWN, CHANGES_DRAWN = 6, 12
+DRAWN = 24
+PAIRS_DRAWN, CHANGES_DRAWN = 6, 8
 
 
 @pytest.fixture(scope="module")

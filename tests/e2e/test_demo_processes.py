@@ -18,8 +18,11 @@ import pytest
 
 from demo.layout import Layout
 from demo.processes import running, stop_all
+from tests.support.airflow import airflow_database
 from tests.support.repository import ROOT
 from tests.support.soak import drawn
+
+__all__ = ["airflow_database"]
 
 pytestmark = [
     pytest.mark.e2e,
@@ -88,9 +91,11 @@ def test_up_leaves_a_login_that_is_needed_and_down_stops_everything(home: Path) 
 
 
 @pytest.mark.parametrize("number", drawn([signal.SIGINT, signal.SIGTERM], usual=1))
-def test_an_interrupted_demo_leaves_no_process(home: Path, number: signal.Signals) -> None:
+def test_an_interrupted_demo_leaves_no_process(
+    home: Path, airflow_database: Path, number: signal.Signals
+) -> None:
     with subprocess.Popen(
-        command(home, "run"),
+        command(home, "run", "--profile", "fast", "--database", str(airflow_database)),
         cwd=ROOT,
         env=environment(),
         stdin=subprocess.DEVNULL,

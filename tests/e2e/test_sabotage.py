@@ -147,9 +147,11 @@ def test_every_sabotage_is_in_one_mixture() -> None:
 
 
 # One of them, drawn by the seed; `make soak-sabotage` plays them all.
+# That each check finds what it looks for is shown on a small world by tests/unit/demo/test_checks.py.
 DRAWN = MIXTURES if SOAKING else [random.Random(SEED).choice(MIXTURES)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mixture", DRAWN, ids="+".join)
 def test_a_sabotaged_run_fails_the_checks_that_look_for_it(play: Player, mixture: tuple[str, ...]) -> None:
     outcome = play(*mixture)

@@ -12,7 +12,8 @@ Other faults have names where the tests are that they belong to, and these tests
 - `tests/concurrency/kill_points/variants.py`: what a killed process or a loss of power shows (`slow`);
 - `tests/concurrency/test_feature_drop_pairs.py`: a drop that goes by what it had seen (`slow`); where the
   conflict rules still hold, they notice most of it, so its races catch no such fault alone;
-- `demo/sabotage.py`: of the demonstration, with the checks that find each (`programs`).
+- `tests/unit/demo/test_checks.py`: what each check of the demonstration finds on a small world (`slow`); its
+  sabotages are played by `make soak-sabotage`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from delta_core.jobs.run_job import run_job
 from delta_core.policies.contract import parse_contract
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.dag_modules import dag_config, dag_module
+from tests.support.soak import rounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,7 +147,7 @@ def test_a_deleted_order_stays_deleted_until_it_is_placed_again(spark: SparkSess
 def test_any_order_of_batches_and_repeats_follows_the_model(
     spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:
-    count, size = 8, 1_000
+    count, size = rounds(usual=4, soak=8), rounds(usual=500, soak=1_000)
     happened = stream.changes(seed=rng.randrange(1 << 30), count=size)
     batches = stream.micro_batches(happened, seed=rng.randrange(1 << 30), count=count)
     order = [*range(count), *rng.sample(range(count), max(1, count // 4))]
@@ -159,6 +160,7 @@ def test_any_order_of_batches_and_repeats_follows_the_model(
     assert orders.state() == applied(happened)
 
 
+@pytest.mark.soak
 def test_the_state_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
     happened = stream.changes(seed=3, count=200)
     batches = stream.micro_batches(happened, seed=3, count=3)

@@ -17,7 +17,7 @@ from tests.state_machine.operations.registry import OPERATIONS
 from tests.support.soak import SEED, SOAKING, rounds
 
 EXAMPLES = rounds(usual=15, soak=300)
-STEPS = rounds(usual=30, soak=50)
+STEPS = rounds(usual=20, soak=50)
 AT_A_TIME = 15
 
 Record = Callable[[str, object], None]
