@@ -127,7 +127,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng: random.Random) -> None:
     points = [(name, i) for name, done in bench.undisturbed.items() for i in range(len(done.run.events))]
     assert len(points) >= 30, points
-    for name, index in rng.sample(points, min(len(points), rounds(usual=6, soak=len(points)))):
+    for name, index in rng.sample(points, min(len(points), rounds(usual=4, soak=len(points)))):
         event = bench.undisturbed[name].run.events[index]
         label = f"{name} killed at event {index} ({event})"
         table = bench.copy(f"killed-{name}-{index}")
@@ -151,7 +151,7 @@ def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng:
 
 
 def test_a_stopped_driver_that_wakes_after_its_retry_changes_nothing(bench: Bench) -> None:
-    for name in drawn(("append", "merge", "optimize"), usual=2):
+    for name in drawn(("append", "merge", "optimize"), usual=1):
         table = bench.copy(f"zombie-{name}")
         spec = bench.jobs[name].on(table)
         index = bench.undisturbed[name].run.events.index("commit.before")

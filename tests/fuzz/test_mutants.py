@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SEED = "bc6ae09fbdd2"
 BATCHES = 2
-MUTANTS = 200
+MUTANTS = 120
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ from tests.support.rows import canonical_rows
 from tests.support.writer_vector_inputs import INPUTS
 from tests.support.writer_vectors import FOLDER, NotOpenError, from_json, replay, replay_at, text_of
 
+pytestmark = pytest.mark.slow
+
 COMMITTED = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 

@@ -35,6 +35,8 @@ from delta_core.storage.open import open_store
 from delta_core.storage.probe import forget_probes
 from delta_core.storage.s3 import S3_OPTIONS
 
+pytestmark = pytest.mark.slow
+
 CANARY = "c4n4ryS3cr3tThatNobodyMaySee"
 KEY = base64.b64encode(CANARY.encode()).decode()
 SECRET_OPTIONS = {

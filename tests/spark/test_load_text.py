@@ -27,6 +27,8 @@ from tests.support.spark import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 UTC = dt.UTC
 
 

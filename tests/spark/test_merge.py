@@ -41,6 +41,7 @@ from spark_jobs.job_kinds import register
 from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.faulty_store import FaultyLocalStore, PutFault
+from tests.support.soak import drawn
 from tests.support.spark import files_below, rows_of
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [PutFault.DROP_RESPONSE, PutFault.DROP_REQUEST])
+@pytest.mark.parametrize("fault", drawn([PutFault.DROP_RESPONSE, PutFault.DROP_REQUEST], usual=1))
 def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path, fault: PutFault) -> None:
     before = files_below(table)
     store = FaultyLocalStore(table)

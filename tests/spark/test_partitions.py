@@ -31,6 +31,8 @@ from tests.support.spark import collected, files_below, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 AWKWARD = [
     "plain", "007", "a b", "x/y", "50%", "%41", "k=v", "a:b", "ü日本", "it's", 'q"q', "#?&+",
     "[1]{2}*^", "b\\s",
@@ -76,7 +78,6 @@ def test_directories_have_names_that_engines_spell_alike(
     where_they_lie(tmp_path, column, AWKWARD)
 
 
-@pytest.mark.slow
 def test_a_merge_into_partitions_beyond_ascii(spark: SparkSession, tmp_path: Path) -> None:
     spark_jobs.write(awkward_frame(spark), str(tmp_path), mode="append", partition_by=["p"])
     updates = spark.sql("SELECT CAST(id AS INT) AS id, 'é~' AS p FROM range(5, 30)").alias("s")
@@ -100,7 +101,6 @@ def where_they_lie(table: Path, column: str, texts: list[str | None]) -> None:
     assert all(any(folder.iterdir()) for folder in table.rglob("*") if folder.is_dir())
 
 
-@pytest.mark.slow
 def test_awkward_strings_of_several_jobs_and_few_files(spark: SparkSession, tmp_path: Path) -> None:
     """Two prefixes rule the directories out; then more files than a map literal takes, and fewer."""
     frame = awkward_frame(spark)
@@ -130,7 +130,6 @@ def test_the_text_that_means_null_is_refused(spark: SparkSession, tmp_path: Path
     assert files_below(tmp_path) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", drawn(["x" * 254, "ü" * 127, "/" * 85, "x" * 400], usual=2))
 def test_a_text_that_spark_can_name_no_directory_by_is_refused(
     spark: SparkSession, tmp_path: Path, text: str
@@ -168,7 +167,6 @@ def test_binary_partitions_are_named_like_texts(
     assert files_below(tmp_path) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", drawn(["x" * 253, "ü" * 126, "/" * 84, "\t'\\" * 28], usual=2))
 def test_a_text_that_just_fits_a_name_is_written(spark: SparkSession, tmp_path: Path, text: str) -> None:
     frame = spark.createDataFrame(pa.table({"id": [1], "p": [text]}))
@@ -262,7 +260,6 @@ def test_a_partitioning_that_is_not_the_tables_is_refused(spark: SparkSession, t
     assert files_below(tmp_path) == before
 
 
-@pytest.mark.slow
 def test_files_that_spark_would_skip_are_read(spark: SparkSession, tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"id": [1, 2, 3], "p": ["a", "b", "c"]}), partition_by=["p"])
     commit = tmp_path / "_delta_log" / f"{0:020}.json"

@@ -22,6 +22,8 @@ from tests.support.spark import files_below, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = [
     {"name": "id", "type": "long"},
     {"name": "at", "type": "timestamp"},

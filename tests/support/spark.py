@@ -19,6 +19,9 @@ REMOTE_VARIABLE = "DELTAWARD_TEST_REMOTE"
 """Set it to a Connect server's URL to run the Spark tests on that server instead of a classic session."""
 
 CONF = {
+    # A few rows are read sooner than code for them is compiled. The Connect servers of the tests compile it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.log.level": "ERROR",
