@@ -108,8 +108,8 @@ class _Lost:
 class Committer:
     """Runs one commit request. Not reusable.
 
-    Cost: one request when nobody interferes, two on a snapshot older than a second; one read for each
-    commit that won and one for the free version after them otherwise.
+    Cost: two requests when nobody interferes, one when the table is created; one read for each commit that
+    won and one for the free version after them otherwise.
     """
 
     store: LogStore

@@ -25,8 +25,11 @@ VERIFY_AFTER_MS = 10_000
 _YOUNG_MS = 600_000
 """Nobody is refused for its age alone before; where logs are kept for less, each commit is looked up."""
 
-LOOK_AFTER_MS = 1_000
-"""When the log was last seen longer ago than this, the version before is looked up first."""
+LOOK_AFTER_MS = 100
+"""A commit that saw the log longer ago than this looks up the version before, ahead of the next attempt."""
+
+CREATE_AFTER_MS = 1_000
+"""A commit that creates the table looks for one first, when it found none longer ago than this."""
 
 _LOOK_PAUSES_SECONDS = (0.1, 0.3, 1.0)
 
@@ -63,6 +66,8 @@ class StaleWriterGuard:
     creates: bool = False
     is_blind: bool = False
     has_version_0: bool = False
+    _seen_here_ms: int | None = None
+    """When this commit saw the log itself: what a handle read before may be another table's by now."""
 
     @property
     def age_ms(self) -> int:
@@ -76,18 +81,19 @@ class StaleWriterGuard:
 
     def tail_seen(self, at_ms: int) -> None:
         """Note when the tail was read, of a log that has turned out to be the one known before."""
-        self.known_at_ms = at_ms
+        self.known_at_ms = self._seen_here_ms = at_ms
 
     def winner_seen(self, path: str, data: bytes, *, at_ms: int) -> None:
         """Note the newest commit, which another writer made, and when it was read."""
         self.last_winner = (path, data)
-        self.known_at_ms = at_ms
+        self.known_at_ms = self._seen_here_ms = at_ms
 
     def look(self) -> StaleCommitError | None:
         """The reason not to write, nor to go on beside others' commits, or None.
 
-        One request when the log was not seen for a second, or by nobody, else none; and one for each staged
-        file when they are as old as files that a vacuum deletes.
+        One request before the first attempt, and before each that comes a tenth of a second after the log was
+        seen; none for a table that is created, within a second. One more for each staged file when they are as
+        old as files that a vacuum deletes.
 
         Raises:
             StorageError: the store does not answer.
@@ -98,12 +104,22 @@ class StaleWriterGuard:
                 cause=f"It was read {self.age_ms // 1000} seconds ago, more than half the log's retention.",
                 fix="Reload the table and run the operation again.",
             )
+        began_ms = self.clock.now_ms()
+        if not self._is_fresh(began_ms):
+            replaced = self._replaced()
+            if replaced is not None:
+                return replaced
+            self._seen_here_ms = began_ms
+        return None if self.staged is None else self.staged.missing()
+
+    def _is_fresh(self, now_ms: int) -> bool:
+        """Whether the log was seen so lately that it need not be looked at again."""
+        if self.is_blind:
+            return False
         # A clock that was set back tells no age.
-        is_fresh = not self.is_blind and 0 <= self.age_ms <= LOOK_AFTER_MS
-        replaced = None if is_fresh else self._replaced()
-        if replaced is None and self.staged is not None:
-            return self.staged.missing()
-        return replaced
+        if self.creates and self.last_winner is None:
+            return 0 <= self.age_ms <= CREATE_AFTER_MS
+        return self._seen_here_ms is not None and 0 <= now_ms - self._seen_here_ms <= LOOK_AFTER_MS
 
     def _replaced(self) -> StaleCommitError | None:
         """The reason why the version before is not the one that was seen, or None, also when unknown."""

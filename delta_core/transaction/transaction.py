@@ -51,8 +51,8 @@ class Transaction:
     """Stages actions and what was read, then commits them as one version.
 
     Use `begin` for a table that exists and `create` for one that does not. A transaction commits once.
-    Staging makes no request; `commit` makes one when no other writer interferes, and one before it when the
-    table was not looked at for a second.
+    Staging makes no request. `commit` makes two when no other writer interferes: it looks whether the version
+    that was read is still there, and writes the next. Creating a table takes one.
     """
 
     def __init__(

@@ -372,12 +372,13 @@ class TestTableMadeAnew:
             raise_for_result(begin(store, clock).add(add(f"anew{number}")).commit())
 
     @pytest.mark.parametrize("versions", [1, 2, 4])
+    @pytest.mark.parametrize("seconds", [0, 0.001, 1.001])
     def test_commit_is_refused_and_leaves_no_hole(
-        self, tmp_path: Path, store: FaultyStore, clock: ManualClock, versions: int
+        self, tmp_path: Path, store: FaultyStore, clock: ManualClock, versions: int, seconds: float
     ) -> None:
         raise_for_result(begin(store, clock).add(add("f1")).commit())
         mine = begin(store, clock).add(add("mine"))
-        clock.advance(1.001)
+        clock.advance(seconds)
         self.made_anew(tmp_path, store, clock, versions=versions)
         result = mine.commit()
         assert isinstance(result, Rejected)
@@ -385,20 +386,27 @@ class TestTableMadeAnew:
         assert may_discard_files(result)
         assert Snapshot.load(store, clock=clock).version == versions - 1
 
+    @pytest.mark.parametrize("seconds", [0, 0.001, 1.001])
     def test_commit_to_a_deleted_table_is_refused(
-        self, tmp_path: Path, store: FaultyStore, clock: ManualClock
+        self, tmp_path: Path, store: FaultyStore, clock: ManualClock, seconds: float
     ) -> None:
         mine = begin(store, clock).add(add("mine"))
-        clock.advance(1.001)
+        clock.advance(seconds)
         shutil.rmtree(tmp_path / "_delta_log")
         assert isinstance(mine.commit(), Rejected)
         assert not Snapshot.exists(store)
 
-    def test_fresh_snapshot_costs_no_look(self, store: FaultyStore, clock: ManualClock) -> None:
+    def test_the_version_that_was_read_is_looked_at_once(
+        self, store: FaultyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[str] = []
+        head = store.head
+        monkeypatch.setattr(store, "head", lambda path: looked.append(path) or head(path))
         mine = begin(store, clock).add(add("mine"))
-        clock.advance(1)
-        store.inner.delete(commit_path(0))
+        raise_for_result(begin(store, clock).add(add("theirs")).commit())
+        looked.clear()
         assert isinstance(mine.commit(), Committed)
+        assert looked.count(commit_path(0)) == 1
 
 
 class TestDiscarding:
