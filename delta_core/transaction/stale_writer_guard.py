@@ -91,9 +91,9 @@ class StaleWriterGuard:
     def look(self) -> StaleCommitError | None:
         """The reason not to write, nor to go on beside others' commits, or None.
 
-        One request before the first attempt, and before each that comes a tenth of a second after the log was
-        seen; none for a table that is created, within a second. One more for each staged file when they are as
-        old as files that a vacuum deletes.
+        One request before the first attempt, and before each that comes a tenth of a second after the log
+        was seen; none for a table that is created, within a second. One more for each staged file when they
+        are as old as files that a vacuum deletes.
 
         Raises:
             StorageError: the store does not answer.
