@@ -64,7 +64,7 @@ def loses_the_rows_of_files_with_vectors() -> AbstractContextManager[Any]:
         (takes_the_past_for_clean, "nothing protects the log", 0),
         (writes_no_checkpoint_behind_the_past, "no checkpoint is there", 0),
         (does_not_protect_the_past, "nothing protects the log", 0),
-        (does_not_look_who_was_first, "nothing protects the log", 134),
+        (does_not_look_who_was_first, "nothing protects the log", 703),
         (loses_the_rows_of_files_with_vectors, "rows after", 0),
     ],
     ids=lambda found: getattr(found, "__name__", ""),

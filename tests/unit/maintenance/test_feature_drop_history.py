@@ -161,6 +161,7 @@ def test_a_protected_history_that_is_gone_already(tmp_path: Path, truncate_histo
     table = make(tmp_path, enableDeletionVectors="true")
     table.alter.drop_feature("deletionVectors")
     age(tmp_path, 25)
+    table = DeltaTable(tmp_path)
     write_deltalake(table, rows(90), mode="append")
     cleanup_expired_logs(table.snapshot, retention_ms=HOUR * 1000)
     table.alter.drop_feature("checkpointProtection", truncate_history=truncate_history)
