@@ -1,12 +1,15 @@
 """Parquet files being written: one per partition and row-group by row-group, with their statistics.
 
-A file appears in the store whole or not at all, under a name that no other writer uses.
+A file appears in the store whole or not at all, under a name that no other writer uses. Many files are
+closed by threads: a disk flushes them together, and an object store takes them side by side.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -28,6 +31,10 @@ from delta_core.table_features.parquet_format import ParquetFormat
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 64 << 20
 MAX_OPEN_FILES = 64
+
+CLOSING_THREADS = 16
+FEW_FILES = 8
+"""So many files of one write are closed one after the other, before threads close the rest."""
 
 
 def data_file_name(sequence: int, compression: Compression = "snappy", *, prefix: str = "part") -> str:
@@ -83,10 +90,17 @@ class _OpenFile:
         name = data_file_name(sequence, target.compression, prefix=target.name_prefix)
         self.path = "/".join(part for part in (target.directory, partition.directory, name) if part)
         self._stack = ExitStack()
-        self._sink = self._stack.enter_context(target.store.open_output(self.path))
+        self._opened: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
+
+    def _open(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
+        """The file in the store and its writer. The thread that has the first row group opens them."""
+        if self._opened is not None:
+            return self._opened
+        target = self._target
+        sink = self._stack.enter_context(target.store.open_output(self.path))
         try:
-            self._writer = pq.ParquetWriter(
-                self._sink,
+            writer = pq.ParquetWriter(
+                sink,
                 target.file_schema,
                 store_schema=False,
                 # As Spark writes them, and a fifth faster than byte arrays.
@@ -99,7 +113,9 @@ class _OpenFile:
             self.abort(error)
             raise
         # Else a writer that was not closed would write a footer into the closed file when it is collected.
-        self._stack.callback(setattr, self._writer, "is_open", False)
+        self._stack.callback(setattr, writer, "is_open", False)
+        self._opened = sink, writer
+        return self._opened
 
     @property
     def num_rows(self) -> int:
@@ -110,8 +126,9 @@ class _OpenFile:
         target = self._target
         if target.max_rows is not None and self.num_rows >= target.max_rows:
             return True
-        flushed = self._buffered_rows == 0 and self.num_rows > 0
-        return bool(flushed and self._sink.tell() >= target.target_bytes)
+        if self._buffered_rows or self._opened is None:
+            return False
+        return bool(self._opened[0].tell() >= target.target_bytes)
 
     def write(self, rows: pa.Table) -> int:
         """Take some of the rows, from the start; returns how many."""
@@ -135,9 +152,10 @@ class _OpenFile:
         """Finish the file; it is durable in the store afterwards."""
         try:
             self._flush()
-            self._writer.close()
+            sink, writer = self._open()
+            writer.close()
             self._bounds.add_footer(self._footers[0], self._statistics)
-            size_bytes = int(self._sink.tell())
+            size_bytes = int(sink.tell())
         except BaseException as error:
             self.abort(error)
             raise
@@ -165,7 +183,8 @@ class _OpenFile:
             return
         group = pa.concat_tables(self._buffer)
         self._bounds.add_group(group, self._statistics)
-        self._writer.write_table(group, row_group_size=group.num_rows)
+        _, writer = self._open()
+        writer.write_table(group, row_group_size=group.num_rows)
         self._buffer.clear()
         self._buffered_rows = 0
         self._buffered_bytes = 0
@@ -181,6 +200,8 @@ class PartitionedWriter:
         self._target = target
         self._open: dict[Partition, _OpenFile] = {}
         self._done: list[AddFile] = []
+        self._closing: deque[tuple[_OpenFile, Future[AddFile]]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
         self._paths: list[str] = []
         self._sequence = 0
 
@@ -192,6 +213,13 @@ class PartitionedWriter:
     ) -> None:
         if error is None:
             return
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        for file, closing in self._closing:
+            if closing.cancelled():
+                file.abort(error)
+            elif closing.exception() is None:
+                self._paths.append(file.path)
         for file in self._open.values():
             file.abort(error)
         for path in self._paths:
@@ -215,9 +243,26 @@ class PartitionedWriter:
         """Close all files; returns one action per file, in the order they were closed."""
         for partition in list(self._open):
             self._close(partition)
+        self._wait(most_left=0)
+        if self._pool is not None:
+            self._pool.shutdown()
         return self._done
 
     def _close(self, partition: Partition) -> None:
         file = self._open.pop(partition)
-        self._done.append(file.close())
-        self._paths.append(file.path)
+        if self._pool is None and len(self._done) < FEW_FILES:
+            self._done.append(file.close())
+            self._paths.append(file.path)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(CLOSING_THREADS, "deltaward-write")
+        self._wait(most_left=2 * CLOSING_THREADS)
+        self._closing.append((file, self._pool.submit(file.close)))
+
+    def _wait(self, *, most_left: int) -> None:
+        """Take the actions of the files that are closed, until so few are still being closed."""
+        while len(self._closing) > most_left:
+            file, closing = self._closing[0]
+            self._done.append(closing.result())
+            self._paths.append(file.path)
+            self._closing.popleft()
