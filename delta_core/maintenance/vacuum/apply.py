@@ -27,6 +27,7 @@ from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.unchanged import SeenObject
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -80,7 +81,7 @@ def apply_vacuum(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_vacuum`, perhaps in another process.
-        executor: maps deletions; threads of this process when None.
+        executor: maps deletions; threads of this process when None, one for a disk of this machine.
         properties: provenance and idempotency key; the key is recorded with the end.
         progress: receives `data.writing` with files done and the commits' events.
         observer: sees the phases of both commits.
@@ -113,7 +114,7 @@ def apply_vacuum(
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
         plan=plan,
-        executor=executor or InlineExecutor(),
+        executor=executor or _own_executor(latest.store),
         progress=progress,
         before_deleting=before_deleting,
         pins=Pins(),
@@ -235,6 +236,11 @@ class _Deletion:
             {"table_uri": table_uri, "files": [list(file) for file in files[chunk]]}
             for chunk in _slices(len(files), _FILES_PER_TASK)
         ]
+
+
+def _own_executor(store: LogStore) -> Executor:
+    """A second thread makes a disk of this machine no faster; a share, or a service, takes several requests."""
+    return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
 
 
 def _slices(total: int, size: int) -> Iterator[slice]:
