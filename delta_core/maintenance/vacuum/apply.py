@@ -239,7 +239,7 @@ class _Deletion:
 
 
 def _own_executor(store: LogStore) -> Executor:
-    """A second thread makes a disk of this machine no faster; a share, or a service, takes several requests."""
+    """A second thread makes a disk of this machine no faster; shares and services take several requests."""
     return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
 
 
