@@ -13,6 +13,7 @@ from benchmarks.checkpoint_cases import CHECKPOINT_RUNS
 from benchmarks.contestant import Contestant, Timing
 from benchmarks.row_statement_cases import ROW_STATEMENT_RUNS
 from benchmarks.snapshot_cases import SNAPSHOT_RUNS, STATISTICS_RUNS
+from benchmarks.vacuum_cases import VACUUM_RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +180,7 @@ CASES = (
     ),
     *(
         Case(name=name, ours="deltaward", peers=("deltalake",), run=run, note=note)
-        for name, (run, note) in (SNAPSHOT_RUNS | CHECKPOINT_RUNS | ROW_STATEMENT_RUNS).items()
+        for name, (run, note) in (SNAPSHOT_RUNS | CHECKPOINT_RUNS | ROW_STATEMENT_RUNS | VACUUM_RUNS).items()
     ),
     *(
         Case(name=name, ours="deltaward", peers=("pyarrow_json",), run=run, note=note)

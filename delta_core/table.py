@@ -565,7 +565,7 @@ class DeltaTable:
             force=force,
             clock=self._clock,
         )
-        planned = [file.path for file in plan.files]
+        planned = plan.columns.paths
         if dry_run:
             return planned
         result = maintenance.apply_vacuum(

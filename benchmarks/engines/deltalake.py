@@ -82,3 +82,11 @@ def delete_rows(uri: str, predicate: str) -> int:
 
 def update_rows(uri: str, predicate: str) -> int:
     return int(DeltaTable(uri).update({"l_comment": "'changed'"}, predicate=predicate)["num_updated_rows"])
+
+
+def vacuum(uri: str, deletes: bool) -> int:
+    return len(
+        DeltaTable(uri).vacuum(
+            retention_hours=0, dry_run=not deletes, enforce_retention_duration=False, full=True
+        )
+    )

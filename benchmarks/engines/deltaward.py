@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 
 import delta_core
 from delta_core import DeltaTable, write_deltalake
+from delta_core.clock import SYSTEM_CLOCK
 from delta_core.scan.scan import Scan
 
 _handles: dict[str, Any] = {}
@@ -126,3 +128,21 @@ def delete_rows(uri: str, predicate: str) -> int:
 def update_rows(uri: str, predicate: str) -> int:
     """Give rows another comment; how many."""
     return DeltaTable(uri).update({"l_comment": "'changed'"}, predicate).metrics["num_updated_rows"]
+
+
+def vacuum(uri: str, deletes: bool) -> int:
+    """What went, or would go, of a table without any retention."""
+    return len(DeltaTable(uri).vacuum(0, dry_run=not deletes, enforce_retention=False, force=True))
+
+
+def plan_made_up_vacuum(uri: str, files: int, in_columns: bool) -> int:
+    """How many of a made-up listing's files a vacuum would delete."""
+    from benchmarks.listing_store import ListingStore
+    from delta_core.maintenance.vacuum import plan_vacuum
+    from delta_core.snapshot.snapshot import Snapshot
+
+    store = ListingStore(Path(uri), files=files, young_ms=SYSTEM_CLOCK.now_ms())
+    if not in_columns:
+        # An attribute of the store's own hides the columns.
+        store.walk = store.walk  # type: ignore[method-assign]
+    return len(plan_vacuum(Snapshot.load(store)).files)

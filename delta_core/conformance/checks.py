@@ -12,7 +12,7 @@ from delta_core.conformance.expectations import require
 from delta_core.errors import DeltaError, StoreContractError
 from delta_core.storage.log_store import LogStore
 
-_NEEDS_DELETE: Final = frozenset({"delete_removes"})
+_NEEDS_DELETE: Final = frozenset({"delete_removes", "only_unchanged_objects_are_deleted"})
 
 
 def _contract(context: Context) -> str:

@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 
 from delta_core.conformance.expectations import require, require_raises, require_same
 from delta_core.errors import ObjectExistsError, ObjectNotFoundError, PathEscapeError, StorageError
+from delta_core.storage.listed_files import walk_batches
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.name_columns import names_in
+from delta_core.storage.unchanged import delete_unchanged
 
 CLIMBING_PATHS = ("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/\0")
 """What no call takes for a path."""
@@ -76,6 +79,25 @@ def delete_removes(store: LogStore) -> None:
     require_raises(ObjectNotFoundError, partial(store.read, "d/x"), "reading what was deleted")
 
 
+def only_unchanged_objects_are_deleted(store: LogStore) -> None:
+    """What was written anew since somebody looked at it stays; what is gone is no error."""
+    for name in ("d/same", "d/changed", "d/gone"):
+        store.put(name, b"1")
+    seen = [
+        (path, size_bytes, modified_ms)
+        for batch in walk_batches(store, "d")
+        for path, size_bytes, modified_ms in zip(
+            names_in(batch.paths()), batch.size_bytes.tolist(), batch.modified_ms.tolist(), strict=True
+        )
+    ]
+    store.put("d/changed", b"other")
+    store.delete("d/gone")
+    done = delete_unchanged(store, seen)
+    require_same((done.files, done.size_bytes), (1, 1), "how much was deleted of what was unchanged")
+    require_same(done.changed, ("d/changed",), "what was kept, since it was written anew")
+    require_same([info.path for info in store.walk()], ["d/changed"], "what is left")
+
+
 def listing_is_sorted_flat_and_starts_after(store: LogStore) -> None:
     """Names only of the directory itself, in order, from a name on."""
     for name in ("b", "a", "c", "sub/d", "a.b"):
@@ -103,6 +125,8 @@ def walk_finds_everything(store: LogStore) -> None:
     for name in names:
         store.put(name, b"1")
     require_same({info.path for info in store.walk()}, names, "a walk from the root")
+    listed = [path for batch in walk_batches(store) for path in names_in(batch.paths())]
+    require_same(sorted(listed), sorted(names), "a walk in columns")
     require_same({info.path for info in store.walk("p=1")}, {"p=1/a", "p=1/q=2/b"}, "a walk from below")
     require_same(list(store.walk("absent")), [], "a walk of a missing directory")
 
@@ -172,6 +196,7 @@ CONTRACT: Mapping[str, Callable[[LogStore], None]] = {
         a_directory_is_no_object,
         an_object_is_opened_whole,
         delete_removes,
+        only_unchanged_objects_are_deleted,
         listing_is_sorted_flat_and_starts_after,
         root_listing,
         walk_finds_everything,

@@ -25,7 +25,10 @@ from delta_core.errors import ConfigurationError
 from delta_core.forks import renew_lock_in_children
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.kept_columns import KeptColumns
+from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed
+from delta_core.storage.stand_in import in_place_of
+from delta_core.storage.unchanged import Deleted, SeenObject, delete_unchanged
 
 _LOG = "_delta_log/"
 _SIDECARS = f"{_LOG}_sidecars/"
@@ -119,6 +122,11 @@ class CachedLogStore:
         """As the store."""
         return self.inner.walk(path)
 
+    @in_place_of(walk)
+    def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
+        """As the store."""
+        return walk_batches(self.inner, path)
+
     def open_input(self, path: str) -> pa.NativeFile:
         """As the store."""
         return self.inner.open_input(path)
@@ -136,6 +144,11 @@ class CachedLogStore:
     def delete(self, path: str) -> None:
         """As the store."""
         self.inner.delete(path)
+
+    @in_place_of(head, delete)
+    def delete_unchanged(self, objects: Sequence[SeenObject]) -> Deleted:
+        """As the store."""
+        return delete_unchanged(self.inner, objects)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """As the store."""

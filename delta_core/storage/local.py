@@ -27,11 +27,15 @@ from delta_core.errors import (
     ObjectExistsError,
     UnsafeStoreError,
 )
+from delta_core.storage.listed_files import ListedFiles
 from delta_core.storage.local_errors import not_found, not_written, translated
+from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
+from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import plain_parts
+from delta_core.storage.unchanged import Deleted, SeenObject
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -156,6 +160,13 @@ class LocalLogStore:
                     with suppress(FileNotFoundError):
                         yield _info(prefix + entry.name, entry.stat(follow_symlinks=False))
 
+    @in_place_of(walk)
+    def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
+        """As `walk`, in columns. Memory does not grow with a directory."""
+        if path:
+            self._parts(path)
+        return walk_directory(self._root, path, temporary_prefix=TEMPORARY_PREFIX)
+
     def open_input(self, path: str) -> pa.NativeFile:
         """A seekable reader. Raises ObjectNotFoundError, also for what is no file."""
         target = self._resolve(path)
@@ -243,6 +254,15 @@ class LocalLogStore:
             raise link_on_the_way(path) from error
         except OSError as error:
             raise translated(error, path, "delete") from error
+
+    @in_place_of(head, delete)
+    def delete_unchanged(self, objects: Sequence[SeenObject]) -> Deleted:
+        """Delete objects whose size and time are those that were seen. Two system calls for each.
+
+        Raises:
+            PathEscapeError: a directory on the way is a symbolic link, and what is behind it looks the same.
+        """
+        return delete_files(self, self._root, objects)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:

@@ -26,12 +26,14 @@ from obstore import exceptions
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import AmbiguousWriteError, NotWrittenError, PathEscapeError, StorageError
 from delta_core.storage.client_library import require_own_library
+from delta_core.storage.listed_files import ListedFiles, ListedRows
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
 from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import has_control_characters, plain_parts
 
 if TYPE_CHECKING:
@@ -182,16 +184,22 @@ class ObjectLogStore:
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """Every object below a directory. A request for each thousand."""
-        prefix = self._directory(path)
-        with _translating(read_error, path, verb="list"):
-            client = self._clients.patient
-            stream = obstore.list(client, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
-        while True:
-            with _translating(read_error, path, verb="list"):
-                page = next(stream, None)
-            if page is None:
-                return
+        for page in self._pages(path):
             yield from self._infos(page)
+
+    @in_place_of(walk)
+    def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
+        """As `walk`, in columns."""
+        rows = ListedRows()
+        for page in self._pages(path):
+            for meta in page:
+                below = meta["path"].removeprefix(self._prefix)
+                if below and not below.endswith("/"):
+                    rows.add(below, meta["size"], _modified_ms(meta))
+            if rows.are_enough:
+                yield rows.take()
+        if rows.names:
+            yield rows.take()
 
     def open_input(self, path: str) -> pa.NativeFile:
         """A seekable reader, a request for its size and one for each range. Raises ObjectNotFoundError."""
@@ -298,6 +306,18 @@ class ObjectLogStore:
 
     # ------------------------------------------------------------ helpers
 
+    def _pages(self, path: str) -> Iterator[Sequence[Any]]:
+        prefix = self._directory(path)
+        with _translating(read_error, path, verb="list"):
+            client = self._clients.patient
+            stream = obstore.list(client, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
+        while True:
+            with _translating(read_error, path, verb="list"):
+                page = next(stream, None)
+            if page is None:
+                return
+            yield page
+
     def _key(self, path: str) -> str:
         parts = plain_parts(path, root_uri=self._uri)
         if has_control_characters(path):
@@ -337,11 +357,15 @@ def _translating(translate: Callable[..., Exception], path: str, **context: str)
 
 
 def _info(path: str, meta: Any) -> ObjectInfo:
-    modified: datetime = meta["last_modified"]
     return ObjectInfo(
         path=path,
         size_bytes=meta["size"],
-        # Whole seconds, since answers about one object have no more, and a listing does.
-        modified_ms=int(modified.timestamp()) * 1000,
+        modified_ms=_modified_ms(meta),
         etag=meta.get("e_tag"),
     )
+
+
+def _modified_ms(meta: Any) -> int:
+    modified: datetime = meta["last_modified"]
+    # Whole seconds, since answers about one object have no more, and a listing does.
+    return int(modified.timestamp()) * 1000

@@ -32,10 +32,12 @@ from delta_core.errors import (
 )
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
 from delta_core.storage.dynamodb_options import DYNAMODB_OPTIONS, dynamodb_settings
+from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.s3 import s3_clients, s3_options
+from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_options import seconds_of
 
 _LOG = "_delta_log"
@@ -128,6 +130,11 @@ class S3DynamoDbLogStore:
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """As S3's."""
         return self._objects.walk(path)
+
+    @in_place_of(walk)
+    def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
+        """As S3's."""
+        return walk_batches(self._objects, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """As S3's."""

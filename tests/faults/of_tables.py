@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tests.faults.fault import Fault, returns
@@ -28,13 +27,11 @@ def _path_alone(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _live_files_go(original: Callable[..., Any]) -> Callable[..., Any]:
-    def keys_to_keep(snapshot: Any, **given: Any) -> set[str]:
-        from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
-        from delta_core.maintenance.vacuum.vectors import named_keys
+    def keys_to_keep(snapshot: Any, *, cutoff_ms: int, removes: Any) -> Any:
+        from delta_core.maintenance.vacuum.file_keys import FileKeys
 
-        keys = set(original(snapshot, **given))
-        for batch in snapshot.files.batches(NAMED_COLUMNS):
-            keys -= named_keys(batch, root_uri=snapshot.store.uri)
+        keys = FileKeys(root_uri=snapshot.store.uri)
+        keys.add_files(snapshot.tombstones(since_ms=cutoff_ms))
         return keys
 
     return keys_to_keep
@@ -45,12 +42,7 @@ def _young_tombstones_go(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _every_file_is_old(original: Callable[..., Any]) -> Callable[..., Any]:
-    def listed_files(snapshot: Any) -> Any:
-        found = original(snapshot)
-        old = tuple((replace(info, modified_ms=0), kind) for info, kind in found.files)
-        return replace(found, files=old)
-
-    return listed_files
+    return lambda snapshot, *, cutoff_ms: original(snapshot, cutoff_ms=1 << 62)
 
 
 def _oldest_kept_version_goes(original: Callable[..., Any]) -> Callable[..., Any]:

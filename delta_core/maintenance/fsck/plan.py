@@ -17,6 +17,7 @@ from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, 
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.listed_files import listed_sizes
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import encode_data_path
 from delta_core.transaction.file_actions import add_actions, num_records
@@ -169,7 +170,7 @@ def plan_fsck(
     snapshot.require_readable(operation="look for missing files", through_scan=True)
     store, access = snapshot.store, DataAccess(allowed_roots=tuple(allowed_roots))
     files = snapshot.files.to_table()
-    listed = {info.path for info in store.walk()}
+    listed = set(listed_sizes(store))
     paths = files["path"].to_pylist()
     # Nearly all files are there, and spelled as every writer spells them.
     shown = {encode_data_path(path) for path in listed}

@@ -14,6 +14,7 @@ from delta_core.deletion_vectors.reader import vector_place
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.listed_files import listed_sizes
 from delta_core.storage.log_store import LogStore
 
 FileKey = tuple[str, str | None]
@@ -126,7 +127,7 @@ class _Sizes:
         self._uri = store.uri
         self._listed: Mapping[str, int] | None = None
         if list_all:
-            self._listed = {info.path: info.size_bytes for info in store.walk()}
+            self._listed = listed_sizes(store)
         self._known: dict[tuple[str, str], int] = {}
 
     def of(self, place: ObjectPlace) -> int | None:

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow.compute as pc
+
+from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
@@ -14,16 +18,17 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
-from delta_core.maintenance.vacuum.listing import is_change_data
-from delta_core.maintenance.vacuum.path_identity import is_protected
 from delta_core.maintenance.vacuum.pinned import Pins
-from delta_core.maintenance.vacuum.plan import VacuumFile, VacuumPlan
+from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lent import lent_to_tasks
+from delta_core.storage.log_store import LogStore
+from delta_core.storage.unchanged import SeenObject
 from delta_core.table_features.surface import Surface
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
@@ -76,7 +81,7 @@ def apply_vacuum(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_vacuum`, perhaps in another process.
-        executor: maps deletions; threads of this process when None.
+        executor: maps deletions; threads of this process when None, one for a disk of this machine.
         properties: provenance and idempotency key; the key is recorded with the end.
         progress: receives `data.writing` with files done and the commits' events.
         observer: sees the phases of both commits.
@@ -98,7 +103,7 @@ def apply_vacuum(
         )
     latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     require_table_directory(latest.store.uri)
-    require_deletable(latest, [file.path for file in plan.files])
+    require_deletable(latest, plan.columns.each_path())
     if plan.is_empty:
         return VacuumResult()
     # A first look before anything is written: what cannot be read ends the vacuum here.
@@ -109,7 +114,7 @@ def apply_vacuum(
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
         plan=plan,
-        executor=executor or InlineExecutor(),
+        executor=executor or _own_executor(latest.store),
         progress=progress,
         before_deleting=before_deleting,
         pins=Pins(),
@@ -155,6 +160,11 @@ class _Deletion:
         self._store_now_ms = store_now_ms
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
+        self._paths = ListedPaths(plan.columns.column("path"))
+        self._is_young = plan.columns.column("modified_ms").to_numpy() >= self._cutoff_ms
+        # What the newest version, and each pin, keeps of the whole plan: looked up once for each.
+        self._needed: tuple[int, Rows] | None = None
+        self._needed_by_pins: dict[tuple[int, str], Rows] = {}
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.kept: set[str] = set()
@@ -167,57 +177,75 @@ class _Deletion:
 
     def run(self, latest: Snapshot) -> Snapshot:
         """Delete group by group; returns the newest version seen."""
-        total = len(self._plan.files)
-        done = 0
+        total = len(self._paths)
         self._progress.emit("data.writing", done=0, total=total)
-        for group in _chunks(self._plan.files, _FILES_PER_TASK * _TASKS_PER_CHECK):
+        for group in _slices(total, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
             latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
-            keep = keys_to_keep(latest, cutoff_ms=self._cutoff_ms, removes=self._removes)
-            keep |= self._pinned(latest, group) | self._recent(latest, group)
-            going = [
-                file
-                for file in group
-                if not is_protected(file.path, keep) and file.modified_ms < self._cutoff_ms
-            ]
-            self.kept.update({file.path for file in group} - {file.path for file in going})
+            staying = (self._is_young | self._still_needed(latest))[group] | self._pinned(latest, group)
+            files = self._files(group)
+            self.kept.update(path for (path, *_), stays in zip(files, staying, strict=True) if stays)
+            going = [file for file, stays in zip(files, staying, strict=True) if not stays]
             self._before_deleting()
             with lent_to_tasks(latest.store):
                 for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
                     self.deleted_files += result["deleted"]
                     self.deleted_bytes += result["bytes"]
                     self.kept.update(result["kept"])
-            done += len(group)
-            self._progress.emit("data.writing", done=done, total=total)
+            self._progress.emit("data.writing", done=group.stop, total=total)
         self._progress.emit("data.written", files=self.deleted_files, bytes=self.deleted_bytes)
         return latest
 
-    def _pinned(self, latest: Snapshot, group: Sequence[VacuumFile]) -> set[str]:
-        keys: set[str] = set()
+    def _still_needed(self, latest: Snapshot) -> Rows:
+        """What the newest version keeps of the plan, and change data that was committed after it."""
+        if self._needed is None or self._needed[0] != latest.version:
+            rows = keys_to_keep(latest, cutoff_ms=self._cutoff_ms, removes=self._removes).protect(self._paths)
+            if pc.any(pc.starts_with(self._paths.column, f"{CHANGE_DATA_DIRECTORY}/")).as_py():
+                # The plan has read the commits since its own cutoff.
+                known = self._plan.version if self._cutoff_ms == self._plan.cutoff_ms else -1
+                recent = change_data_to_keep(latest, cutoff_ms=self._cutoff_ms, after_version=known)
+                rows |= recent.protect(self._paths)
+            self._needed = latest.version, rows
+        return self._needed[1]
+
+    def _pinned(self, latest: Snapshot, group: slice) -> Rows:
+        staying = np.zeros(group.stop - group.start, dtype=np.bool_)
         for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
-            keys |= item.keys
-            if any(is_protected(file.path, item.keys) for file in group):
+            identity = item.pin.version, item.pin.table_id
+            if identity not in self._needed_by_pins:
+                self._needed_by_pins[identity] = item.keys.protect(self._paths)
+            rows = self._needed_by_pins[identity][group]
+            if rows.any():
                 self.pins.add(item.pin.label)
-        return keys
+                staying |= rows
+        return staying
 
-    def _recent(self, latest: Snapshot, group: Sequence[VacuumFile]) -> set[str]:
-        """Change data that was committed after the plan, though it was written long before."""
-        if not any(is_change_data(file.path) for file in group):
-            return set()
-        # The plan has read the commits since its own cutoff.
-        known = self._plan.version if self._cutoff_ms == self._plan.cutoff_ms else -1
-        return change_data_to_keep(latest, cutoff_ms=self._cutoff_ms, after_version=known)
+    def _files(self, group: slice) -> list[SeenObject]:
+        columns = self._plan.columns[group]
+        return list(
+            zip(
+                columns.paths,
+                columns.column("size_bytes").to_pylist(),
+                columns.column("modified_ms").to_pylist(),
+                strict=True,
+            )
+        )
 
-    def _tasks(self, table_uri: str, files: Sequence[VacuumFile]) -> list[JsonObject]:
+    def _tasks(self, table_uri: str, files: Sequence[SeenObject]) -> list[JsonObject]:
         return [
-            {"table_uri": table_uri, "files": [[f.path, f.size_bytes, f.modified_ms] for f in chunk]}
-            for chunk in _chunks(files, _FILES_PER_TASK)
+            {"table_uri": table_uri, "files": [list(file) for file in files[chunk]]}
+            for chunk in _slices(len(files), _FILES_PER_TASK)
         ]
 
 
-def _chunks(files: Sequence[VacuumFile], size: int) -> Iterator[Sequence[VacuumFile]]:
-    for first in range(0, len(files), size):
-        yield files[first : first + size]
+def _own_executor(store: LogStore) -> Executor:
+    """A second thread makes a disk of this machine no faster; shares and services take several requests."""
+    return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
+
+
+def _slices(total: int, size: int) -> Iterator[slice]:
+    for first in range(0, total, size):
+        yield slice(first, min(first + size, total))
 
 
 def _cutoff_by_store_time(plan: VacuumPlan, store_now_ms: int) -> int:

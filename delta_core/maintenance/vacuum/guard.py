@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import cache, partial
 from urllib.parse import urlsplit
 
 from delta_core.errors import MaintenanceError
-from delta_core.maintenance.vacuum.listing import FileKind, classify, may_be_icebergs
+from delta_core.maintenance.vacuum.listing import HIDDEN, FileKind, kind_in_folder, may_be_icebergs
 from delta_core.snapshot.snapshot import Snapshot
 
 
@@ -25,16 +26,21 @@ def require_table_directory(root_uri: str) -> None:
     )
 
 
-def require_deletable(snapshot: Snapshot, paths: Sequence[str]) -> None:
+def require_deletable(snapshot: Snapshot, paths: Iterable[str]) -> None:
     """Refuse a plan that names files no vacuum deletes, such as the log's.
 
     Raises:
         MaintenanceError: the plan was not made by `plan_vacuum`, or was changed since.
     """
     for_iceberg = may_be_icebergs(snapshot)
+    # Few folders hold many files.
+    kind_in = cache(
+        partial(kind_in_folder, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
+    )
     for path in paths:
-        kind = classify(path, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
-        if kind is FileKind.KEPT:
+        folder, _, name = path.rpartition("/")
+        kind = kind_in(folder)
+        if kind is FileKind.KEPT or (name.startswith(HIDDEN) and kind is not FileKind.STAGING):
             raise MaintenanceError(
                 f"the plan would delete {path!r}",
                 cause="no vacuum deletes the log, files and directories whose names begin with _ or ., nor "

@@ -3,55 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_core.actions import RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import MaintenanceError
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
+from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
+from delta_core.maintenance.vacuum.files import COLUMNS, VacuumFile, VacuumFiles
 from delta_core.maintenance.vacuum.guard import require_table_directory
-from delta_core.maintenance.vacuum.listing import FileKind, listed_files
-from delta_core.maintenance.vacuum.path_identity import is_protected, listed_key
+from delta_core.maintenance.vacuum.listing import KINDS, FileKind, listed_files
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
-from delta_core.maintenance.vacuum.protected import (
-    LoggedRemoves,
-    change_data_to_keep,
-    commits_in_log,
-    keys_to_keep,
-    removed_keys,
-)
+from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
+from delta_core.maintenance.vacuum.reasons import reasons
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
-from delta_core.maintenance.vacuum.vectors import named_keys
-from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.name_columns import NAME
 from delta_core.table_features.surface import Surface
 
-_REASONS = {
-    FileKind.STAGING: "unfinished file of a job that ended, older than the retention",
-    FileKind.CHANGE_DATA: "change data of versions from before the retention",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumFile:
-    """One file that may go.
-
-    Attributes:
-        path: store path: decoded, relative to the table root.
-        age_hours: since the store's write time.
-        reason: why it may go, for people.
-    """
-
-    path: str
-    size_bytes: int
-    modified_ms: int
-    age_hours: float
-    reason: str
+__all__ = ["KeptByPin", "VacuumFile", "VacuumPlan", "plan_vacuum"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +47,7 @@ class VacuumPlan:
         cutoff_ms: only files written, and removed, before this are in the plan.
         listed_files, listed_bytes: data files that were found, kept ones included.
         num_directories: directories that hold them.
+        files: what would be deleted, by path. Whatever sequence is given, it becomes a `VacuumFiles`.
         pins: what stays only because a reader has pinned a version.
         inner_tables: folders that are other Delta tables. Nothing in them is listed or deleted.
     """
@@ -85,9 +59,17 @@ class VacuumPlan:
     listed_files: int
     listed_bytes: int
     num_directories: int
-    files: tuple[VacuumFile, ...]
+    files: Sequence[VacuumFile]
     pins: tuple[KeptByPin, ...] = ()
     inner_tables: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", VacuumFiles.of(self.files))
+
+    @property
+    def columns(self) -> VacuumFiles:
+        """The files, for who looks at all of them."""
+        return VacuumFiles.of(self.files)
 
     @property
     def is_empty(self) -> bool:
@@ -97,7 +79,7 @@ class VacuumPlan:
     @property
     def total_bytes(self) -> int:
         """Bytes that would be freed."""
-        return sum(file.size_bytes for file in self.files)
+        return self.columns.total_bytes
 
     def predicted(self) -> dict[str, int]:
         """The plan in figures."""
@@ -125,16 +107,7 @@ class VacuumPlan:
             "listed_bytes": self.listed_bytes,
             "num_directories": self.num_directories,
             "predicted": self.predicted(),
-            "files": [
-                {
-                    "path": file.path,
-                    "size_bytes": file.size_bytes,
-                    "modified_ms": file.modified_ms,
-                    "age_hours": file.age_hours,
-                    "reason": file.reason,
-                }
-                for file in self.files
-            ],
+            "files": self.columns.to_json(),
             "pins": [asdict(kept) for kept in self.pins],
             "inner_tables": list(self.inner_tables),
         }
@@ -162,11 +135,11 @@ class VacuumPlan:
                 listed_files=document["listed_files"],
                 listed_bytes=document["listed_bytes"],
                 num_directories=document["num_directories"],
-                files=tuple(VacuumFile(**file) for file in document["files"]),
+                files=VacuumFiles.from_json(document["files"]),
                 pins=tuple(KeptByPin(**kept) for kept in document.get("pins", ())),
                 inner_tables=tuple(document.get("inner_tables", ())),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise malformed_plan("vacuum", error) from error
 
 
@@ -209,78 +182,51 @@ def plan_vacuum(
     )
     now_ms = clock.now_ms()
     cutoff_ms = retention.cutoff_ms(now_ms)
-    listing = listed_files(snapshot)
-    listed = listing.files
+    listing = listed_files(snapshot, cutoff_ms=cutoff_ms)
     latest = snapshot.refresh()
     latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
     pinned = Pins().in_force(latest, store_now_ms=now_ms)
-    unpinned = [
-        (info, kind)
-        for info, kind in listed
-        if info.modified_ms < cutoff_ms and not is_protected(info.path, keep)
-    ]
-    if any(kind is FileKind.CHANGE_DATA for _, kind in unpinned):
+    unpinned = _without(listing.old_files, keep.protect(_paths(listing.old_files)))
+    if pc.any(pc.equal(unpinned.column("kind"), KINDS.index(FileKind.CHANGE_DATA))).as_py():
         recent = change_data_to_keep(latest, cutoff_ms=cutoff_ms)
-        unpinned = [(info, kind) for info, kind in unpinned if not is_protected(info.path, recent)]
-    pinned_keys = frozenset[str]().union(*(item.keys for item in pinned))
-    candidates = [(info, kind) for info, kind in unpinned if not is_protected(info.path, pinned_keys)]
-    reasons = _reasons(latest, [info for info, kind in candidates if kind is FileKind.DATA], retention)
-    files = tuple(
-        VacuumFile(
-            path=info.path,
-            size_bytes=info.size_bytes,
-            modified_ms=info.modified_ms,
-            age_hours=round((now_ms - info.modified_ms) / HOUR_MS, 2),
-            reason=_REASONS.get(kind) or reasons[info.path],
-        )
-        for info, kind in sorted(candidates, key=lambda item: item[0].path)
-    )
+        unpinned = _without(unpinned, recent.protect(_paths(unpinned)))
+    paths = _paths(unpinned)
+    by_pins = [item.keys.protect(paths) for item in pinned]
+    files = _without(unpinned, np.logical_or.reduce(by_pins)) if by_pins else unpinned
+    files = files.combine_chunks().sort_by("path")
+    ages = np.round((now_ms - files.column("modified_ms").to_numpy()) / HOUR_MS, 2)
+    columns = [files.column(name) for name in ("path", "size_bytes", "modified_ms")]
     return VacuumPlan(
         table_id=latest.metadata.id,
         version=latest.version,
         retention=retention,
         cutoff_ms=cutoff_ms,
-        listed_files=len(listed),
-        listed_bytes=sum(info.size_bytes for info, _ in listed),
-        num_directories=len({info.path.rpartition("/")[0] for info, _ in listed}),
-        files=files,
-        pins=tuple(_kept_by(item, [info for info, _ in unpinned]) for item in pinned),
+        listed_files=listing.num_files,
+        listed_bytes=listing.total_bytes,
+        num_directories=listing.num_directories,
+        files=VacuumFiles(
+            pa.Table.from_arrays(
+                [*columns, pa.array(ages, pa.float64()), reasons(latest, files, retention)], schema=COLUMNS
+            )
+        ),
+        pins=tuple(_kept_by(item, unpinned, rows) for item, rows in zip(pinned, by_pins, strict=True)),
         inner_tables=listing.inner_tables,
     )
 
 
-def _kept_by(pinned: PinnedFiles, infos: Sequence[ObjectInfo]) -> KeptByPin:
-    kept = [info.size_bytes for info in infos if is_protected(info.path, pinned.keys)]
-    return KeptByPin(pin=pinned.pin.label, version=pinned.pin.version, files=len(kept), bytes=sum(kept))
+def _paths(files: pa.Table) -> ListedPaths:
+    return ListedPaths(pa.concat_arrays([pa.array([], NAME), *files.column("path").chunks]))
 
 
-def _reasons(snapshot: Snapshot, infos: Sequence[ObjectInfo], retention: Retention) -> dict[str, str]:
-    """Why each file may go, from the log's removes, the newest first."""
-    hours = f"{retention.retention_ms / HOUR_MS:g} h"
-    reasons = {info.path: f"not referenced by the table, older than {hours}" for info in infos}
-    unexplained = {listed_key(info.path): info.path for info in infos}
-    root_uri = snapshot.store.uri
-    for key in _let_go(snapshot.tombstones(since_ms=0), root_uri=root_uri):
-        if key in unexplained:
-            reasons[unexplained[key]] = f"removed from the table, the retention of {hours} passed"
-    for commit in reversed(commits_in_log(snapshot)):
-        if not unexplained:
-            break
-        for action in commit_actions(snapshot.store, commit.version):
-            if not isinstance(action, RemoveFile):
-                continue
-            for key in _let_go(action, root_uri=root_uri):
-                path = unexplained.pop(key, None)
-                if path is not None:
-                    reasons[path] = f"removed at version {commit.version}, the retention of {hours} passed"
-    return reasons
+def _without(files: pa.Table, rows: Rows) -> pa.Table:
+    return files.filter(pa.array(~rows)) if rows.any() else files
 
 
-def _let_go(removes: pa.Table | RemoveFile, *, root_uri: str) -> set[str]:
-    """As far as it can be told: a vector that left the table before the retention only explains."""
-    with suppress(MaintenanceError):
-        if isinstance(removes, RemoveFile):
-            return removed_keys(removes, root_uri=root_uri)
-        return named_keys(removes, root_uri=root_uri)
-    return set()
+def _kept_by(pinned: PinnedFiles, files: pa.Table, rows: Rows) -> KeptByPin:
+    return KeptByPin(
+        pin=pinned.pin.label,
+        version=pinned.pin.version,
+        files=int(np.count_nonzero(rows)),
+        bytes=int(files.column("size_bytes").to_numpy()[rows].sum()),
+    )

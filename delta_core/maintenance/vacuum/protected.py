@@ -9,8 +9,9 @@ from delta_core.actions import Action, AddCdcFile, RemoveFile
 from delta_core.actions.json_codec import decode_commit
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.listing import CommitFile, list_log
+from delta_core.maintenance.vacuum.file_keys import FileKeys
 from delta_core.maintenance.vacuum.path_identity import protected_keys
-from delta_core.maintenance.vacuum.vectors import named_keys, vector_keys
+from delta_core.maintenance.vacuum.vectors import vector_keys
 from delta_core.snapshot.snapshot import Snapshot
 
 NAMED_COLUMNS: Final = ("path", "deletion_vector")
@@ -29,9 +30,9 @@ class LoggedRemoves:
     def __init__(self, *, cutoff_ms: int) -> None:
         self._cutoff_ms = cutoff_ms
         self._read_up_to = -1
-        self._keys: set[str] = set()
+        self._keys: FileKeys | None = None
 
-    def keys(self, snapshot: Snapshot) -> set[str]:
+    def keys(self, snapshot: Snapshot) -> FileKeys:
         """Keys of the removed files, with those of their deletion vectors.
 
         One listing and one request for each commit since the cutoff that no earlier call has read; none
@@ -40,19 +41,23 @@ class LoggedRemoves:
         Raises:
             MaintenanceError: which file a deletion vector is in cannot be told.
         """
+        root_uri = snapshot.store.uri
+        if self._keys is None:
+            self._keys = FileKeys(root_uri=root_uri)
         checkpoint = snapshot.segment.checkpoint_version
         if checkpoint is not None and checkpoint > self._read_up_to:
             actions = _actions_since(
                 snapshot, cutoff_ms=self._cutoff_ms, after_version=self._read_up_to, up_to_version=checkpoint
             )
-            for action in actions:
-                if isinstance(action, RemoveFile):
-                    self._keys |= removed_keys(action, root_uri=snapshot.store.uri)
+            removes = [action for action in actions if isinstance(action, RemoveFile)]
+            self._keys.add_paths([remove.path for remove in removes])
+            for remove in removes:
+                self._keys.add_keys(vector_keys(remove.deletion_vector, root_uri=root_uri))
             self._read_up_to = checkpoint
         return self._keys
 
 
-def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) -> set[str]:
+def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) -> FileKeys:
     """Keys of the files that reading a version at or after the cutoff may need.
 
     Those are the live files and the ones removed since the cutoff, each with the file of its deletion
@@ -67,11 +72,12 @@ def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) 
     Raises:
         MaintenanceError: which file a deletion vector is in cannot be told.
     """
-    root_uri = snapshot.store.uri
-    keys = set(removes.keys(snapshot))
+    keys = FileKeys(root_uri=snapshot.store.uri)
+    keys.add_all(removes.keys(snapshot))
     for batch in snapshot.files.batches(NAMED_COLUMNS):
-        keys |= named_keys(batch, root_uri=root_uri)
-    return keys | named_keys(snapshot.tombstones(since_ms=cutoff_ms), root_uri=root_uri)
+        keys.add_files(batch)
+    keys.add_files(snapshot.tombstones(since_ms=cutoff_ms))
+    return keys
 
 
 def removed_keys(remove: RemoveFile, *, root_uri: str) -> set[str]:
@@ -84,7 +90,7 @@ def removed_keys(remove: RemoveFile, *, root_uri: str) -> set[str]:
     return paths | vector_keys(remove.deletion_vector, root_uri=root_uri)
 
 
-def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1) -> set[str]:
+def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1) -> FileKeys:
     """Keys of the files that the `cdc` actions of versions at or after the cutoff name.
 
     No snapshot says which they are, so the commits since the cutoff are read: one listing and one request
@@ -100,7 +106,9 @@ def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: in
         for action in _actions_since(snapshot, cutoff_ms=cutoff_ms, after_version=after_version)
         if isinstance(action, AddCdcFile)
     ]
-    return protected_keys(found, root_uri=snapshot.store.uri)
+    keys = FileKeys(root_uri=snapshot.store.uri)
+    keys.add_paths(found)
+    return keys
 
 
 def _actions_since(

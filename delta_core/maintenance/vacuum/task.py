@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from delta_core.errors import ObjectNotFoundError
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.inner_tables import inner_tables, is_within
 from delta_core.storage.lent import task_store
+from delta_core.storage.unchanged import delete_unchanged
 
 
 def delete_files(task: JsonObject) -> JsonObject:
@@ -25,21 +25,11 @@ def delete_files(task: JsonObject) -> JsonObject:
         StorageError: a file could not be deleted.
     """
     store = task_store(task["table_uri"])
-    deleted = size_total = 0
+    files = [(path, size_bytes, modified_ms) for path, size_bytes, modified_ms in task["files"]]
     kept: list[str] = []
-    inner = inner_tables(store, (path for path, *_ in task["files"]))
-    for path, size_bytes, modified_ms in task["files"]:
-        if inner and is_within(path, inner):
-            kept.append(path)
-            continue
-        try:
-            found = store.head(path)
-        except ObjectNotFoundError:
-            continue
-        if (found.size_bytes, found.modified_ms) != (size_bytes, modified_ms):
-            kept.append(path)
-            continue
-        store.delete(path)
-        deleted += 1
-        size_total += size_bytes
-    return {"deleted": deleted, "bytes": size_total, "kept": kept}
+    inner = inner_tables(store, (path for path, *_ in files))
+    if inner:
+        kept = [path for path, *_ in files if is_within(path, inner)]
+        files = [file for file in files if not is_within(file[0], inner)]
+    done = delete_unchanged(store, files)
+    return {"deleted": done.files, "bytes": done.size_bytes, "kept": [*kept, *done.changed]}

@@ -16,18 +16,17 @@ from delta_core.errors import MaintenanceError
 from delta_core.maintenance.vacuum.path_identity import protected_keys, spelled_key
 
 
-def named_keys(files: pa.RecordBatch | pa.Table, *, root_uri: str) -> set[str]:
-    """Keys of every store path that files, or tombstones, may mean: data files and files of their vectors.
+def stored_vector_keys(vectors: pa.Array | pa.ChunkedArray, *, root_uri: str) -> set[str]:
+    """Keys of every store path that the files of deletion vectors may have: see `vector_keys`.
 
     Args:
-        files: with the columns `path` and `deletion_vector`.
+        vectors: the column `deletion_vector` of files, or of tombstones.
         root_uri: the table's canonical URI.
 
     Raises:
         MaintenanceError: see `vector_keys`.
     """
-    keys = protected_keys(files.column("path").to_pylist(), root_uri=root_uri)
-    vectors = files.column("deletion_vector")
+    keys: set[str] = set()
     if vectors.null_count == len(vectors):
         return keys
     kinds = pc.struct_field(vectors, "storage_type")

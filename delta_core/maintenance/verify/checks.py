@@ -20,6 +20,7 @@ from delta_core.log.listing import list_log
 from delta_core.maintenance.verify.row_hash import RowHash, hash_batches
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.storage.listed_files import listed_sizes
 from delta_core.storage.uri import resolve_data_path
 
 _EXAMPLES = 5
@@ -137,7 +138,7 @@ def _paths_unique(files: pa.Table) -> Check:
 
 
 def _files_exist(snapshot: Snapshot, files: pa.Table) -> Check:
-    listed = {info.path: info.size_bytes for info in snapshot.store.walk()}
+    listed = listed_sizes(snapshot.store)
     problems = []
     rows = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
     for raw, size in rows:

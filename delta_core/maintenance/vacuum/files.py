@@ -1,0 +1,180 @@
+"""The files of a vacuum plan: a tuple of `VacuumFile` to its users, columns within."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self, overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.storage.name_columns import NAME, name_column, names_in
+
+COLUMNS: Final = pa.schema(
+    [
+        ("path", NAME),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("age_hours", pa.float64()),
+        ("reason", pa.dictionary(pa.int32(), pa.string())),
+    ]
+)
+
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumFile:
+    """One file that may go.
+
+    Attributes:
+        path: store path: decoded, relative to the table root.
+        age_hours: since the store's write time.
+        reason: why it may go, for people.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    age_hours: float
+    reason: str
+
+
+_FIELDS: Final = tuple(field.name for field in fields(VacuumFile))
+
+
+class VacuumFiles(Sequence[VacuumFile]):
+    """The files that may go, each made when somebody looks at it. Equal to a tuple of the same files."""
+
+    def __init__(self, table: pa.Table) -> None:
+        """Take columns.
+
+        Args:
+            table: as COLUMNS, without nulls.
+        """
+        self._table = table.combine_chunks()
+
+    @classmethod
+    def of(cls, files: Iterable[VacuumFile]) -> Self:
+        """Those of a sequence.
+
+        Raises:
+            TypeError, ValueError, OverflowError: a field is no such value.
+        """
+        if isinstance(files, cls):
+            return files
+        rows = list(files)
+        return cls._from_values({name: [getattr(row, name) for row in rows] for name in _FIELDS})
+
+    @classmethod
+    def from_json(cls, documents: Sequence[Mapping[str, Any]]) -> Self:
+        """Those that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError, OverflowError: they are not what it wrote.
+        """
+        wanted = set(_FIELDS)
+        for document in documents:
+            if document.keys() != wanted:
+                raise TypeError(f"a file has the fields {sorted(document)}, not {sorted(wanted)}")
+        return cls._from_values({name: [document[name] for document in documents] for name in _FIELDS})
+
+    @classmethod
+    def _from_values(cls, values: Mapping[str, list[Any]]) -> Self:
+        # Arrow would cut a fraction off.
+        if not all(
+            isinstance(value, int) for name in ("size_bytes", "modified_ms") for value in values[name]
+        ):
+            raise TypeError("a size or a time of a file is no whole number")
+        columns = [
+            name_column(values["path"]),
+            *(pa.array(values[item.name], item.type) for item in list(COLUMNS)[1:-1]),
+            pa.array(values["reason"], pa.string()).dictionary_encode(),
+        ]
+        if any(column.null_count for column in columns):
+            raise TypeError("a field of a file is null")
+        return cls(pa.Table.from_arrays(columns, schema=COLUMNS))
+
+    def __len__(self) -> int:
+        rows: int = self._table.num_rows
+        return rows
+
+    @overload
+    def __getitem__(self, index: int) -> VacuumFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> VacuumFiles: ...
+
+    def __getitem__(self, index: int | slice) -> VacuumFile | VacuumFiles:
+        if isinstance(index, slice):
+            first, end, step = index.indices(len(self))
+            if step == 1:
+                return VacuumFiles(self._table.slice(first, max(0, end - first)))
+            return VacuumFiles(self._table.take(pa.array(range(first, end, step), pa.int64())))
+        at = range(len(self))[index]
+        return next(iter(_rows(self._table.slice(at, 1))))
+
+    def __iter__(self) -> Iterator[VacuumFile]:
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            yield from _rows(self._table.slice(first, _ROWS_AT_ONCE))
+
+    def __add__(self, other: Sequence[VacuumFile]) -> tuple[VacuumFile, ...]:
+        return (*self, *other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, VacuumFiles):
+            return len(self) == len(other) and all(
+                _plain(self._table.column(name)).equals(_plain(other._table.column(name))) for name in _FIELDS
+            )
+        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} files, {self.total_bytes} bytes>"
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all of them."""
+        return int(pc.sum(self._table.column("size_bytes"), min_count=0).as_py())
+
+    @property
+    def paths(self) -> list[str]:
+        """Each one's path."""
+        return names_in(self._table.column("path"))
+
+    def each_path(self) -> Iterator[str]:
+        """Each one's path, without a list of all."""
+        for first in range(0, len(self), _ROWS_AT_ONCE):
+            yield from names_in(self._table.column("path").slice(first, _ROWS_AT_ONCE))
+
+    def column(self, name: str) -> pa.Array:
+        """One of COLUMNS, in one piece."""
+        column = self._table.column(name)
+        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(name)])
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A JSON object for each."""
+        return [dict(zip(_FIELDS, row, strict=True)) for row in zip(*_values(self._table), strict=True)]
+
+
+def _rows(table: pa.Table) -> Iterator[VacuumFile]:
+    for path, size_bytes, modified_ms, age_hours, reason in zip(*_values(table), strict=True):
+        yield VacuumFile(
+            path=path, size_bytes=size_bytes, modified_ms=modified_ms, age_hours=age_hours, reason=reason
+        )
+
+
+def _values(table: pa.Table) -> list[list[Any]]:
+    return [names_in(table.column("path")), *(table.column(name).to_pylist() for name in _FIELDS[1:])]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # The same texts may have other numbers.
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def _none(name: str) -> pa.Array:
+    return pa.array([], COLUMNS.field(name).type)

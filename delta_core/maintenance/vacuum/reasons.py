@@ -1,0 +1,88 @@
+"""Why each file may go, in words."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import RemoveFile
+from delta_core.errors import MaintenanceError
+from delta_core.maintenance.vacuum.file_keys import FileKeys, ListedPaths
+from delta_core.maintenance.vacuum.listing import KINDS, FileKind
+from delta_core.maintenance.vacuum.protected import commits_in_log, removed_keys
+from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention
+from delta_core.snapshot.history import commit_actions
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.name_columns import name_bytes
+
+_BY_KIND = {
+    FileKind.STAGING: "unfinished file of a job that ended, older than the retention",
+    FileKind.CHANGE_DATA: "change data of versions from before the retention",
+}
+
+
+def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Array:
+    """Why each of some files may go, from the log's removes, the newest first.
+
+    Args:
+        snapshot: the newest version.
+        files: as OLD_FILES, in one piece.
+        retention: that they are older than.
+
+    Returns:
+        A dictionary of texts.
+    """
+    hours = f"{retention.retention_ms / HOUR_MS:g} h"
+    texts = [_BY_KIND.get(kind, f"not referenced by the table, older than {hours}") for kind in KINDS]
+    codes = files.column("kind").to_numpy().astype(np.int32)
+    rows = np.flatnonzero(codes == KINDS.index(FileKind.DATA))
+    if len(rows):
+        paths = ListedPaths(files.column("path").combine_chunks().take(pa.array(rows)))
+        removed = _removed(snapshot).named(paths)
+        codes[rows[removed]] = len(texts)
+        texts.append(f"removed from the table, the retention of {hours} passed")
+        for version, of_version in _removed_at(snapshot, paths).items():
+            codes[rows[of_version]] = len(texts)
+            texts.append(f"removed at version {version}, the retention of {hours} passed")
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))
+
+
+def _removed(snapshot: Snapshot) -> FileKeys:
+    """As far as it can be told: a vector that left the table before the retention only explains."""
+    keys = FileKeys(root_uri=snapshot.store.uri)
+    with suppress(MaintenanceError):
+        keys.add_files(snapshot.tombstones(since_ms=0))
+    return keys
+
+
+def _removed_at(snapshot: Snapshot, paths: ListedPaths) -> dict[int, list[int]]:
+    """For each version that the log still has: the rows of the files whose newest remove is in it.
+
+    Reads commits from the newest on until each file has one.
+    """
+    versions: dict[int, list[int]] = {}
+    unexplained: dict[bytes, int] | None = None
+    for commit in reversed(commits_in_log(snapshot)):
+        removes = [
+            action
+            for action in commit_actions(snapshot.store, commit.version)
+            if isinstance(action, RemoveFile)
+        ]
+        if removes and unexplained is None:
+            unexplained = {key: row for row, key in enumerate(paths.keys.to_pylist())}
+        for remove in removes:
+            for key in _let_go(remove, root_uri=snapshot.store.uri):
+                row = (unexplained or {}).pop(name_bytes(key), None)
+                if row is not None:
+                    versions.setdefault(commit.version, []).append(row)
+        if unexplained is not None and not unexplained:
+            break
+    return versions
+
+
+def _let_go(remove: RemoveFile, *, root_uri: str) -> set[str]:
+    with suppress(MaintenanceError):
+        return removed_keys(remove, root_uri=root_uri)
+    return set()

@@ -1,0 +1,134 @@
+"""Listings in columns: what `LogStore.walk` says, without a Python object for each file.
+
+A store may have a method `walk_batches(path)` that gives `ListedFiles`, marked as in place of `walk`; of any
+other store they are made of what `walk` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.name_columns import NAME, name_column, names_in
+from delta_core.storage.stand_in import stand_in
+
+BATCH_ROWS: Final = 1 << 15
+"""So many files at a time."""
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFiles:
+    """Some files of a listing, one a row.
+
+    Attributes:
+        folders: those that the files are in, relative to the root, which is `""`. One may be there twice, or
+            have none of the files.
+        folder_of: for each file the index of its folder.
+        names: see `name_columns`.
+        size_bytes, modified_ms: as in `ObjectInfo`.
+    """
+
+    folders: tuple[str, ...]
+    folder_of: Integers
+    names: pa.Array
+    size_bytes: Integers
+    modified_ms: Integers
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def paths(self, rows: npt.NDArray[Any] | None = None) -> pa.Array:
+        """The paths of some of the files, or of all, as a column of names."""
+        names, folder_of = self.names, self.folder_of
+        if rows is not None:
+            names, folder_of = names.take(pa.array(rows)), folder_of[rows]
+        before = name_column([f"{folder}/" if folder else "" for folder in self.folders])
+        if len(before) == 1:
+            return pc.binary_join_element_wise(before[0], names, pa.scalar(b"", NAME))
+        return pc.binary_join_element_wise(before.take(pa.array(folder_of)), names, pa.scalar(b"", NAME))
+
+
+class ListedRows:
+    """Gathers the files of a listing until there are enough for a batch.
+
+    Whoever lists a folder calls `enter`, then appends to the three lists alike.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.size_bytes: list[int] = []
+        self.modified_ms: list[int] = []
+        self._folders: list[str] = []
+        self._begins: list[int] = []
+
+    def enter(self, folder: str) -> None:
+        """What is appended from now on is in this folder."""
+        self._folders.append(folder)
+        self._begins.append(len(self.names))
+
+    def add(self, path: str, size_bytes: int, modified_ms: int) -> None:
+        """Append a file by its path."""
+        folder, _, name = path.rpartition("/")
+        if not self._folders or self._folders[-1] != folder:
+            self.enter(folder)
+        self.names.append(name)
+        self.size_bytes.append(size_bytes)
+        self.modified_ms.append(modified_ms)
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether it is time to `take` them."""
+        return len(self.names) >= BATCH_ROWS
+
+    def take(self) -> ListedFiles:
+        """The files so far, which are forgotten; the folder stays entered."""
+        begins = np.array([*self._begins, len(self.names)], dtype=np.int64)
+        found = ListedFiles(
+            folders=tuple(self._folders),
+            folder_of=np.repeat(np.arange(len(self._folders), dtype=np.int64), np.diff(begins)),
+            names=name_column(self.names),
+            size_bytes=np.array(self.size_bytes, dtype=np.int64),
+            modified_ms=np.array(self.modified_ms, dtype=np.int64),
+        )
+        for column in (self.names, self.size_bytes, self.modified_ms):
+            column.clear()
+        self._folders, self._begins = self._folders[-1:], [0] if self._folders else []
+        return found
+
+
+def walk_batches(store: LogStore, path: str = "") -> Iterator[ListedFiles]:
+    """Every object below a directory, as `LogStore.walk` lists them, in batches.
+
+    Raises:
+        StorageError: a directory could not be listed.
+    """
+    own = stand_in(store, "walk_batches")
+    found: Iterator[ListedFiles] = _of_infos(store.walk(path)) if own is None else own(path)
+    return found
+
+
+def listed_sizes(store: LogStore) -> dict[str, int]:
+    """The size of every object below the root, by its path."""
+    found: dict[str, int] = {}
+    for batch in walk_batches(store):
+        found.update(zip(names_in(batch.paths()), batch.size_bytes.tolist(), strict=True))
+    return found
+
+
+def _of_infos(infos: Iterable[ObjectInfo]) -> Iterator[ListedFiles]:
+    rows = ListedRows()
+    for info in infos:
+        rows.add(info.path, info.size_bytes, info.modified_ms)
+        if rows.are_enough:
+            yield rows.take()
+    if rows.names:
+        yield rows.take()
