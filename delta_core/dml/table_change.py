@@ -253,7 +253,7 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
         partition_columns=canonical_partition_columns(data_schema, wanted),
         configuration=before.configuration,
     )
-    _check_new(columns)
+    _check_new(columns, before=before)
     _check_filled(columns)
     columns = keep_stats_columns(columns)
     return reclustered(
@@ -307,7 +307,7 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
     before, metadata, protocol = _columns_of(snapshot), snapshot.metadata, snapshot.protocol
     actions: list[Action] = []
     if columns != before:
-        _check_new(columns)
+        _check_new(columns, before=before)
         check_mapping(columns)
         metadata = replace(
             metadata,
@@ -377,8 +377,8 @@ def _check_filled(columns: TableColumns) -> None:
     validate_generated(columns.schema)
 
 
-def _check_new(columns: TableColumns) -> None:
-    columns.validated()
+def _check_new(columns: TableColumns, *, before: TableColumns | None = None) -> None:
+    columns.validated(before=before)
     require_writable_void(columns.schema)
     refuse_change_columns(columns.schema, columns.configuration)
     refuse_hidden_columns(columns.schema, columns.configuration)

@@ -51,7 +51,8 @@ def convert_to_deltalake(
 
     The table's schema is the union of the files', all nullable. A column must have one type in all of them;
     `byte`, `short` and `int` count as one, and with the property `delta.enableTypeWidening` types may
-    differ that widen without loss. Times stored as INT96 are instants.
+    differ that widen without loss. Times stored as INT96 are instants. Names that a table has only with
+    column mapping, such as those with spaces, ask for the property `delta.columnMapping.mode` = `name`.
 
     Requests: a walk through the directory, two or three small reads of each file, several side by side, and
     the commit.
