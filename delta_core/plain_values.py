@@ -14,9 +14,12 @@ def plain(value: Any) -> Any:
     """The value, or what Python has for it where it is a scalar of NumPy."""
     if type(value).__module__ != "numpy" or getattr(value, "shape", None) != ():
         return value
-    own = value.item()
-    # A time of nanoseconds is a number to item(), and a date would be lost.
-    return value if type(own) is int and getattr(value.dtype, "kind", "") in "mM" else own
+    if value.dtype.kind not in "mM":
+        return value.item()
+    # Python has no time of nanoseconds, which item() makes a number of.
+    coarser = value.astype(value.dtype.name.replace("[ns]", "[us]"))
+    own = coarser.item()
+    return value if isinstance(own, int) or (own is not None and coarser != value) else own
 
 
 def value_text(value: object) -> str | None:

@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 import pyarrow as pa
 
 from delta_core.actions import AddFile, SetTransaction
+from delta_core.boundary import public_class, refuse_pickle, typed_error
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
@@ -28,7 +29,7 @@ from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import plan_of
-from delta_core.dml.input_data import ArrowData, as_rows
+from delta_core.dml.input_data import ArrowData, as_table
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
@@ -71,6 +72,7 @@ class _Append:
     outcome: Future[Committed]
 
 
+@public_class
 class GroupCommit:
     """Appends to one table, from any threads, in as few commits as they allow.
 
@@ -128,6 +130,13 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="deltaward-group-commit", daemon=True)
         self._thread.start()
 
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "A GroupCommit",
+            "Make one in each process; their commits do not disturb each other.",
+        )
+
     def append(self, data: ArrowData, *, txn: IdempotencyKey | None = None) -> Future[Committed]:
         """Hand rows over; returns at once unless too many wait.
 
@@ -143,8 +152,7 @@ class GroupCommit:
             ConfigurationError: the group is closed, the key is none, or the data has no Arrow interface.
         """
         key = None if txn is None else idempotency_key(txn)
-        rows = as_rows(data)
-        table = rows if isinstance(rows, pa.Table) else rows.read_all()
+        table = as_table(data)
         append = _Append(rows=table, txn=key, outcome=Future())
         with self._changed:
             # Callbacks run on the group's thread: it would wait for itself.
@@ -193,7 +201,7 @@ class GroupCommit:
                 self._commit(group)
             except BaseException as error:
                 # Whatever it is, nobody may wait for ever.
-                _fail(group, error)
+                _fail(group, _as_told(error))
 
     def _next_group(self) -> list[_Append]:
         """What goes into the next commit, oldest first: of one application only the first key."""
@@ -436,6 +444,16 @@ def _tell_unknown(
         )
         error.__cause__ = source
         _tell(append, error)
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """What an append's outcome raises: a typed error, but for what ends the program."""
+    if not isinstance(error, Exception):
+        return error
+    typed = typed_error(error, doing="the commit of a group")
+    if typed is not error:
+        typed.__cause__ = error
+    return typed
 
 
 def _fail(group: Sequence[_Append], error: BaseException) -> None:

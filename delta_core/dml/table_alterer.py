@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.dml.arguments import (
     column_path,
     column_paths,
@@ -29,6 +31,7 @@ from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, 
 from delta_core.transaction.commit_result import Committed
 
 
+@public_class
 class TableAlterer:
     """Changes to a table's definition; each is one commit, and the handle shows it afterwards.
 
@@ -47,6 +50,13 @@ class TableAlterer:
         """
         self._table = table
         self._number_rows = number_rows
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "The alter part of a table",
+            "Pass the DeltaTable itself.",
+        )
 
     def add_columns(
         self,

@@ -22,7 +22,7 @@ from delta_core.schema.column_paths import shown
 from delta_core.schema.column_types import merge_columns
 from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.enforcement import schema_problems
-from delta_core.schema.evolution import merge_schemas, require_writable_void
+from delta_core.schema.evolution import merge_schemas, require_writable_void, warn_of_void
 from delta_core.schema.field_metadata import with_metadata
 from delta_core.schema.json import schema_to_json
 from delta_core.schema.mapping_assignment import MAPPING_KEYS, assign_new, assign_overwritten
@@ -225,6 +225,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     table_constraints(data_schema, configuration)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
+    warn_of_void(None, columns.schema)
     metadata = Metadata(
         id=str(uuid4()),
         schema_string=schema_to_json(columns.schema),
@@ -308,6 +309,7 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
     actions: list[Action] = []
     if columns != before:
         _check_new(columns, before=before)
+        warn_of_void(before.schema, columns.schema)
         check_mapping(columns)
         metadata = replace(
             metadata,

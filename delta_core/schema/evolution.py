@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from delta_core.errors import SchemaError, SchemaEvolutionError
-from delta_core.schema.column_paths import Path, walk_fields
+from delta_core.errors import DeltaWarning, SchemaError, SchemaEvolutionError
+from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.enforcement import widens_losslessly
 from delta_core.schema.type_changes import may_widen_by_itself, record_type_changes
 from delta_core.schema.types import (
@@ -179,6 +180,34 @@ def require_writable_void(schema: StructType) -> None:
             "but void has no file form",
             fix="Cast the column to another type first, such as string, or give the table one with a type",
         )
+
+
+def warn_of_void(before: StructType | None, after: StructType) -> None:
+    """Tell of columns that are `void` from now on, which not every reader knows (PROTOCOL.md, "Void Type").
+
+    A frame whose column holds nothing but nulls makes one without meaning to.
+
+    Args:
+        before: the table's schema so far; None where there was no table.
+        after: what it becomes.
+    """
+    known = frozenset() if before is None else _void_columns(before)
+    found = sorted(_void_columns(after) - known)
+    if found:
+        what = "The columns" if len(found) > 1 else "The column"
+        verb = "have" if len(found) > 1 else "has"
+        warnings.warn(
+            f"{what} {', '.join(map(shown, found))} {verb} the type void, since nothing says another: "
+            "readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
+            "type, such as string, before it is written. In a table that there is, data with a type for the "
+            "column gives it that type, with schema_mode='merge'.",
+            DeltaWarning,
+            stacklevel=3,
+        )
+
+
+def _void_columns(schema: StructType) -> frozenset[Path]:
+    return frozenset(path for path, field in walk_fields(schema) if field.data_type == VOID)
 
 
 def require_still_writable(before: StructType, after: StructType) -> None:

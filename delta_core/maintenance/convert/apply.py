@@ -25,7 +25,7 @@ from delta_core.maintenance.convert.listing import (
 )
 from delta_core.maintenance.convert.schema_union import SchemaUnion
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
-from delta_core.schema.evolution import require_writable_void
+from delta_core.schema.evolution import require_writable_void, warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.mapping_assignment import assign_existing, strip_mapping
 from delta_core.schema.mapping_modes import parse_mode
@@ -150,6 +150,7 @@ def plan_conversion(
     names = tuple(column.name for column in columns)
     table_columns = TableColumns(schema=schema, partition_columns=names, configuration=properties).validated()
     require_writable_void(schema)
+    warn_of_void(None, schema)
     require_stats_columns(table_columns)
     # Hidden columns get their names as in a table that is created empty.
     properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)

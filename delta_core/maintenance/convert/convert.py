@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
 from delta_core.errors import ConfigurationError, TableExistsError
@@ -28,6 +29,7 @@ from delta_core.transaction.commit_properties import (
 from delta_core.transaction.commit_result import Committed
 
 
+@public
 def convert_to_deltalake(
     uri: str | os.PathLike[str],
     *,
