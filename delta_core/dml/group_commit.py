@@ -35,6 +35,7 @@ from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -113,8 +114,10 @@ class GroupCommit:
         require_commit_properties(commit_properties)
         if commit_properties.txn is not None:
             raise ConfigurationError("A group has no key of its own.", fix="Pass txn to append.")
-        if max_appends < 1 or max_bytes < 1:
-            raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
+        for what, limit in (("max_appends", max_appends), ("max_bytes", max_bytes)):
+            # Of a limit that is no number, nothing would ever be known to be below it.
+            if (whole_number(limit, what=what, fix="Leave it out.") or 0) < 1:
+                raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
         self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
@@ -201,7 +204,7 @@ class GroupCommit:
                 self._commit(group)
             except BaseException as error:
                 # Whatever it is, nobody may wait for ever.
-                _fail(group, _as_told(error))
+                _fail(group, error)
 
     def _next_group(self) -> list[_Append]:
         """What goes into the next commit, oldest first: of one application only the first key."""
@@ -421,7 +424,7 @@ def _tell(append: _Append, news: Committed | BaseException) -> None:
     """Hand over what became of an append, whatever its callbacks make of it: the others must be told, too."""
     try:
         if isinstance(news, BaseException):
-            append.outcome.set_exception(news)
+            append.outcome.set_exception(_as_told(news))
         else:
             append.outcome.set_result(news)
     except BaseException:
@@ -450,7 +453,7 @@ def _as_told(error: BaseException) -> BaseException:
     """What an append's outcome raises: a typed error, but for what ends the program."""
     if not isinstance(error, Exception):
         return error
-    typed = typed_error(error, doing="the commit of a group")
+    typed = typed_error(error, doing="the append")
     if typed is not error:
         typed.__cause__ = error
     return typed
