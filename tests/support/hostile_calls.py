@@ -248,7 +248,7 @@ def _right(name: str, parameters: list[inspect.Parameter], place: Path) -> dict[
     """Right values of the parameters that must be given."""
     found = {}
     for one in parameters:
-        if one.default is not inspect.Parameter.empty:
+        if one.default is not inspect.Parameter.empty and f"{name}.{one.name}" != "update.updates":
             continue
         value = _RIGHT.get(f"{name}.{one.name}", _RIGHT.get(one.name))
         if one.name in ("table_uri", "table_or_uri") or f"{name}.{one.name}" in _PLACES:
