@@ -149,7 +149,7 @@ def prepared(place: Path) -> Path:
         rows = ROWS.set_column(0, "id", pa.array([start + 1, start + 2, start + 3]))
         write_deltalake(place / "t", rows, mode="append")
     table = DeltaTable(place / "t")
-    table.alter.set_properties({"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True})
+    table.alter.set_properties({"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"})
     table.delete("id = 11")
     (place / "files").mkdir()
     pa.parquet.write_table(ROWS, place / "files" / "a.parquet")
@@ -216,15 +216,19 @@ def _methods(owner: type, opened: Callable[[Path], Any]) -> Iterator[Call]:
     for name, member in vars(owner).items():
         if name.startswith("_") or not isinstance(member, FunctionType | classmethod | staticmethod):
             continue
-        plain = isinstance(member, FunctionType)
-        found = member if plain else getattr(owner, name)
-        parameters = list(inspect.signature(found).parameters.values())[1 if plain else 0 :]
-
+        is_method = isinstance(member, FunctionType)
+        found: Callable[..., Any] = getattr(owner, name)
+        parameters = list(inspect.signature(found).parameters.values())[1 if is_method else 0 :]
         yield Call(
             name=f"{owner.__name__}.{name}",
-            call=partial(_call_method, opened if plain else lambda _, owner=owner: owner, name, parameters),
+            call=partial(_call_method, opened if is_method else partial(_class, owner), name, parameters),
             parameters=tuple(one.name for one in parameters),
         )
+
+
+def _class(owner: type, place: Path) -> type:
+    """What class methods are called on."""
+    return owner
 
 
 def _call_method(

@@ -118,7 +118,7 @@ def test_store_options_take_flags_and_numbers() -> None:
 
 
 def test_values_of_numpy_are_assigned(table: DeltaTable) -> None:
-    values = {
+    values: dict[Any, Any] = {
         "id": np.int64(7),
         "x": np.float64(0.5),
         "on": np.bool_(False),
@@ -146,7 +146,8 @@ def test_numbers_of_numpy_are_arguments(table: DeltaTable) -> None:
     assert len(table.history(np.int32(1))) == 1  # type: ignore[arg-type]
     write_deltalake(table, ROWS, mode="append", txn=("job", np.int64(3)))  # type: ignore[arg-type]
     assert table.transactions()["job"].version == 3
-    assert table.vacuum(np.float64(200.0), dry_run=np.bool_(True)) == []
+    flag: Any = np.bool_(True)
+    assert table.vacuum(np.float64(200.0), dry_run=flag) == []
 
 
 @pytest.mark.parametrize("value", [None, "False", 0, 1, [], np.int64(0)])
