@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-# What changes or scans a table loads when a method needs it: opening one must stay quick.
 from delta_core import checkpoint, dml, maintenance, scan, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+
+# What changes or scans a table loads when a method needs it: opening one must stay quick.
+from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
@@ -24,6 +26,8 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.storage.option_names import is_option, is_secret
+from delta_core.storage.store_options import option_texts
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 Predicate = Expression | str
 
 
+@public_class
 class DeltaTable:
     """A table at a version.
 
@@ -80,6 +85,8 @@ class DeltaTable:
         timestamp_ms = epoch_ms(timestamp_ms)
         roots = [allowed_roots] if isinstance(allowed_roots, str | os.PathLike) else allowed_roots
         self._clock = clock
+        self._options = option_texts(storage_options)
+        self._roots = tuple(os.fspath(root) for root in roots)
         self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
         self._allowed_roots = open_allowed_roots(roots, storage_options=storage_options, clock=clock)
         self._known_at_ms = clock.now_ms()
@@ -131,6 +138,22 @@ class DeltaTable:
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The table at its version, opened again where the handle is unpickled.
+
+        Raises:
+            ConfigurationError: it was opened with an option that is a secret, which a pickle would show.
+        """
+        secret = sorted(name for name in self._options if is_secret(name) or not is_option(name))
+        if secret:
+            raise refuse_pickle(
+                f"A DeltaTable with the storage option {secret[0]!r}",
+                f"Pass {self.table_uri!r} and the version {self.version()}, and open the table there; or "
+                "leave credentials to the environment of each process.",
+            )
+        arguments = (self.table_uri, self.version(), self._options or None, self._roots, self._clock)
+        return (_reopened, arguments)
 
     # ------------------------------------------------------------ what it is
 
@@ -351,7 +374,8 @@ class DeltaTable:
             predicate=predicate,
             allowed_roots=self._allowed_roots,
         )
-        return pa.RecordBatchReader.from_batches(changes.schema, changes.to_batches())
+        batches = typed_iterator(changes.to_batches(), doing="reading changes")
+        return pa.RecordBatchReader.from_batches(changes.schema, batches)
 
     def appended_batches(
         self, since_version: int, columns: Sequence[str] | None = None, filters: Predicate | None = None
@@ -622,3 +646,14 @@ class DeltaTable:
     def cleanup_metadata(self, *, dry_run: bool = False) -> LogCleanup:
         """Delete log files that the table's log retention no longer needs."""
         return checkpoint.cleanup_expired_logs(self._snapshot, clock=self._clock, dry_run=dry_run)
+
+
+def _reopened(
+    table_uri: str,
+    version: int,
+    storage_options: Mapping[str, str] | None,
+    allowed_roots: Sequence[str],
+    clock: Clock,
+) -> DeltaTable:
+    """What `DeltaTable.__reduce__` names."""
+    return DeltaTable(table_uri, version, storage_options, allowed_roots=allowed_roots, clock=clock)

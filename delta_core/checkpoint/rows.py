@@ -18,6 +18,7 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransactio
 from delta_core.actions.checkpoint_schema import add_rows, checkpoint_schema, remove_rows
 from delta_core.checkpoint.parsed_columns import ParsedColumns
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.parquet_output import parquet_writer
 from delta_core.table_features.parquet_format import ParquetFormat
 
 # Readers work a row group at a time: large enough for little overhead, small enough for little memory.
@@ -184,7 +185,7 @@ def write_parquet(
         How many rows.
     """
     num_rows = 0
-    with pq.ParquetWriter(
+    with parquet_writer(
         # The schema in Arrow's own form only makes the footer larger.
         sink,
         schema,

@@ -7,12 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from delta_core.storage.azure import AZURE_ALIASES, AZURE_OPTIONS
-from delta_core.storage.dynamodb_options import DYNAMODB_OPTIONS
-from delta_core.storage.gcs import GCS_ALIASES, GCS_OPTIONS
-from delta_core.storage.s3 import OWN_OPTIONS, S3_ALIASES, S3_OPTIONS
+from delta_core.storage.option_names import (
+    AZURE_ALIASES,
+    AZURE_OPTIONS,
+    DYNAMODB_OPTIONS,
+    GCS_ALIASES,
+    GCS_OPTIONS,
+    PROFILE_OPTIONS,
+    S3_ALIASES,
+    S3_OPTIONS,
+    WEBHDFS_OPTIONS,
+)
 from delta_core.storage.store_options import CLIENT_OPTIONS
-from delta_core.storage.webhdfs_address import WEBHDFS_OPTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ SECTIONS: Final = (
     Section(
         title="Amazon S3, MinIO and other compatible servers",
         text="With or without the prefix `AWS_`.",
-        names=S3_OPTIONS | OWN_OPTIONS,
+        names=S3_OPTIONS | PROFILE_OPTIONS,
         aliases=S3_ALIASES,
         meanings={
             "access_key_id": "key, with `secret_access_key`",

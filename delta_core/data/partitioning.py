@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import SchemaError
+from delta_core.schema.large_arrays import row_slices
 from delta_core.schema.partition_values import hive_directory, serialize
 from delta_core.schema.types import StructType
 
@@ -74,12 +75,24 @@ def split_by_partition(
         yield _partition(partition_columns, texts[0]), rest
         return
     order = np.argsort(codes, kind="stable")
+    slices = list(row_slices(rest))
     bounds = np.searchsorted(codes[order], np.arange(len(texts) + 1))
     for index, text in enumerate(texts):
         rows = order[bounds[index] : bounds[index + 1]]
         contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
-        part = rest.slice(int(rows[0]), len(rows)) if contiguous else rest.take(pa.array(rows))
+        part = rest.slice(int(rows[0]), len(rows)) if contiguous else _taken(rest, rows, slices)
         yield _partition(partition_columns, text), part
+
+
+def _taken(table: pa.Table, rows: np.ndarray, slices: Sequence[tuple[int, int]]) -> pa.Table:
+    """Some rows, in order; those of each slice by themselves, since Arrow puts a column together for it."""
+    if len(slices) < 2:
+        return table.take(pa.array(rows))
+    parts = []
+    for start, length in slices:
+        first, end = np.searchsorted(rows, (start, start + length))
+        parts.append(table.slice(start, length).take(pa.array(rows[first:end] - start)))
+    return pa.concat_tables(parts)
 
 
 def _partition(columns: Sequence[str], texts: Sequence[str | None]) -> Partition:

@@ -26,7 +26,10 @@ from delta_core.data.steps.generated import GeneratedStep
 from delta_core.data.steps.identity import IdentityStep
 from delta_core.data.steps.step import Step
 from delta_core.data.write_plan import WritePlan
+from delta_core.errors import DeltaError
+from delta_core.errors.definitions import unreadable_data
 from delta_core.expressions.ast import Expression
+from delta_core.schema import large_arrays
 from delta_core.schema.arrow import to_arrow
 from delta_core.storage.log_store import LogStore
 
@@ -115,8 +118,12 @@ class RowPipeline:
             return self.new_rows(rows)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in rows:
-                yield self.new_rows(batch)
+            for batch in _read(rows):
+                if batch.nbytes <= large_arrays.CHUNK_BYTES:
+                    yield self.new_rows(batch)
+                else:
+                    # One array of a column's type may not hold all of it, and a batch has one array each.
+                    yield from self.new_rows(pa.Table.from_batches([batch])).to_batches()
 
         return pa.RecordBatchReader.from_batches(self._arrow, batches())
 
@@ -124,6 +131,20 @@ class RowPipeline:
         for step in steps:
             batch = step.apply(batch)
         return batch
+
+
+def _read(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """A caller's batches, where what the caller's own code raises is told from our own failures."""
+    while True:
+        try:
+            batch = rows.read_next_batch()
+        except StopIteration:
+            return
+        except DeltaError:
+            raise
+        except Exception as error:
+            raise unreadable_data(error) from error
+        yield batch
 
 
 def write_rows(
@@ -141,6 +162,7 @@ def write_rows(
 
     Raises:
         SchemaMismatchError, ConstraintViolationError, ExpressionError: see `RowPipeline.new_rows`.
+        InputDataError: the rows' source failed.
         StorageError: a file could not be written.
     """
     pipeline = RowPipeline(plan, now_us=clock.now_ms() * 1000, predicate=predicate)

@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 import pyarrow as pa
 
 from delta_core.actions import AddFile, SetTransaction
+from delta_core.boundary import public_class, refuse_pickle, typed_error
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
@@ -28,12 +29,13 @@ from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import plan_of
-from delta_core.dml.input_data import ArrowData, as_rows
+from delta_core.dml.input_data import ArrowData, as_table
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -71,6 +73,7 @@ class _Append:
     outcome: Future[Committed]
 
 
+@public_class
 class GroupCommit:
     """Appends to one table, from any threads, in as few commits as they allow.
 
@@ -111,8 +114,10 @@ class GroupCommit:
         require_commit_properties(commit_properties)
         if commit_properties.txn is not None:
             raise ConfigurationError("A group has no key of its own.", fix="Pass txn to append.")
-        if max_appends < 1 or max_bytes < 1:
-            raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
+        for what, limit in (("max_appends", max_appends), ("max_bytes", max_bytes)):
+            # Of a limit that is no number, nothing would ever be known to be below it.
+            if (whole_number(limit, what=what, fix="Leave it out.") or 0) < 1:
+                raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
         self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
@@ -127,6 +132,13 @@ class GroupCommit:
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="deltaward-group-commit", daemon=True)
         self._thread.start()
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "A GroupCommit",
+            "Make one in each process; their commits do not disturb each other.",
+        )
 
     def append(self, data: ArrowData, *, txn: IdempotencyKey | None = None) -> Future[Committed]:
         """Hand rows over; returns at once unless too many wait.
@@ -143,8 +155,7 @@ class GroupCommit:
             ConfigurationError: the group is closed, the key is none, or the data has no Arrow interface.
         """
         key = None if txn is None else idempotency_key(txn)
-        rows = as_rows(data)
-        table = rows if isinstance(rows, pa.Table) else rows.read_all()
+        table = as_table(data)
         append = _Append(rows=table, txn=key, outcome=Future())
         with self._changed:
             # Callbacks run on the group's thread: it would wait for itself.
@@ -413,7 +424,7 @@ def _tell(append: _Append, news: Committed | BaseException) -> None:
     """Hand over what became of an append, whatever its callbacks make of it: the others must be told, too."""
     try:
         if isinstance(news, BaseException):
-            append.outcome.set_exception(news)
+            append.outcome.set_exception(_as_told(news))
         else:
             append.outcome.set_result(news)
     except BaseException:
@@ -436,6 +447,16 @@ def _tell_unknown(
         )
         error.__cause__ = source
         _tell(append, error)
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """What an append's outcome raises: a typed error, but for what ends the program."""
+    if not isinstance(error, Exception):
+        return error
+    typed = typed_error(error, doing="the append")
+    if typed is not error:
+        typed.__cause__ = error
+    return typed
 
 
 def _fail(group: Sequence[_Append], error: BaseException) -> None:

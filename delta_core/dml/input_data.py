@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, DeltaError, described
+from delta_core.errors.definitions import unreadable_data
 
 ArrowData: TypeAlias = Any
 """A table, a batch, a reader, any object with the Arrow C data or stream interface, or a list of such."""
@@ -33,11 +34,12 @@ def as_rows(data: ArrowData) -> Rows:
             return pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
-    except (pa.ArrowException, TypeError) as error:
-        # A frame of texts and numbers in one column, a column without a name, a type that pyarrow lacks.
+    except Exception as error:
+        # A frame of texts and numbers in one column, a column without a name or with another's, a type that
+        # pyarrow lacks; whatever the frame's own code raises.
         raise ConfigurationError(
             f"Data of type {type(data).__name__} cannot be written.",
-            cause=f"Arrow cannot take it as rows of columns: {error}",
+            cause=f"Arrow cannot take it as rows of columns: {described(error)}",
             fix="Pass a table or a frame whose columns have one type each, of those that pyarrow has.",
         ) from error
     raise ConfigurationError(
@@ -49,6 +51,24 @@ def as_rows(data: ArrowData) -> Rows:
     )
 
 
+def as_table(data: ArrowData) -> pa.Table:
+    """The data as a table; a stream is read whole.
+
+    Raises:
+        ConfigurationError: see `as_rows`.
+        InputDataError: the stream failed.
+    """
+    rows = as_rows(data)
+    if isinstance(rows, pa.Table):
+        return rows
+    try:
+        return rows.read_all()
+    except DeltaError:
+        raise
+    except Exception as error:
+        raise unreadable_data(error) from error
+
+
 def _together(parts: Sequence[ArrowData]) -> pa.Table:
     if not parts:
         raise ConfigurationError(
@@ -56,7 +76,7 @@ def _together(parts: Sequence[ArrowData]) -> pa.Table:
             cause="Nothing says which columns there are.",
             fix="Pass an empty table that has the columns, such as pa.schema(...).empty_table().",
         )
-    tables = [rows if isinstance(rows, pa.Table) else rows.read_all() for rows in map(as_rows, parts)]
+    tables = [as_table(part) for part in parts]
     schema = tables[0].schema
     for number, table in enumerate(tables):
         if not table.schema.equals(schema):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Literal
 from delta_core.expressions.literals import FLOATING, INTEGRAL_RANGES, convert_literal, is_numeric
+from delta_core.plain_values import plain
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import (
     BINARY,
@@ -37,9 +38,10 @@ def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
     """A Python value in the Arrow type of a column.
 
     Args:
-        value: None, a bool, number, text, bytes, date or datetime; a mapping for a struct or a map, a
-            sequence for an array. A text stands for whatever its letters spell. A time without a zone is
-            of UTC in a column of times. For a variant whatever `variants.python_values` takes, as it is.
+        value: None, a bool, number, text, bytes, date or datetime, also as NumPy has them; a mapping for a
+            struct or a map, a sequence for an array. A text stands for whatever its letters spell. A time
+            without a zone is of UTC in a column of times. For a variant whatever `variants.python_values`
+            takes, as it is.
         data_type: the column's.
         where: the column, for messages.
 
@@ -58,6 +60,7 @@ def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
 
 def _exact(value: Any, data_type: DataType, where: str) -> Any:
     """The value as Arrow takes it without changing it. Raises TypeError or ValueError where there is none."""
+    value = plain(value)
     if value is None:
         return None
     if data_type == VARIANT:

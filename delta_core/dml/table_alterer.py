@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.dml.arguments import (
     column_path,
     column_paths,
@@ -20,14 +22,16 @@ from delta_core.dml.definition import identity as of_identity
 from delta_core.dml.definition import properties as of_properties
 from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
-from delta_core.errors import ConfigurationError, InvalidTablePropertyError
+from delta_core.errors import ConfigurationError
 from delta_core.schema.column_changes import Position
 from delta_core.schema.given import GivenField, GivenType, given_fields, given_type
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.enablement import property_texts
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 
 
+@public_class
 class TableAlterer:
     """Changes to a table's definition; each is one commit, and the handle shows it afterwards.
 
@@ -46,6 +50,13 @@ class TableAlterer:
         """
         self._table = table
         self._number_rows = number_rows
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "The alter part of a table",
+            "Pass the DeltaTable itself.",
+        )
 
     def add_columns(
         self,
@@ -190,7 +201,7 @@ class TableAlterer:
 
         `delta.enableRowTracking` is preceded by commits that give ids to rows which have none.
         """
-        _require_properties(properties)
+        properties = property_texts(properties)
         snapshot = self._current()
         turns_on = of_properties.turns_row_tracking_on(snapshot, properties)
         if (
@@ -314,17 +325,3 @@ class TableAlterer:
         if committed.snapshot is not None:
             self._table.adopt(committed.snapshot)
         return committed
-
-
-def _require_properties(properties: object) -> None:
-    """Refuse what maps no names to values.
-
-    Raises:
-        InvalidTablePropertyError: it does not.
-    """
-    if not isinstance(properties, Mapping):
-        raise InvalidTablePropertyError(
-            f"{properties!r} sets no table property.",
-            cause=f"It is of type {type(properties).__name__}.",
-            fix="Pass names and values, such as {'delta.appendOnly': 'true'}.",
-        )

@@ -22,7 +22,7 @@ from delta_core.schema.column_paths import shown
 from delta_core.schema.column_types import merge_columns
 from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.enforcement import schema_problems
-from delta_core.schema.evolution import merge_schemas, require_writable_void
+from delta_core.schema.evolution import merge_schemas, require_writable_void, warn_of_void
 from delta_core.schema.field_metadata import with_metadata
 from delta_core.schema.json import schema_to_json
 from delta_core.schema.mapping_assignment import MAPPING_KEYS, assign_new, assign_overwritten
@@ -225,6 +225,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     table_constraints(data_schema, configuration)
     if mode is not ColumnMappingMode.NONE:
         columns = assign_new(columns, mode)
+    warn_of_void(None, columns.schema)
     metadata = Metadata(
         id=str(uuid4()),
         schema_string=schema_to_json(columns.schema),
@@ -253,7 +254,7 @@ def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableD
         partition_columns=canonical_partition_columns(data_schema, wanted),
         configuration=before.configuration,
     )
-    _check_new(columns)
+    _check_new(columns, before=before)
     _check_filled(columns)
     columns = keep_stats_columns(columns)
     return reclustered(
@@ -307,7 +308,8 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
     before, metadata, protocol = _columns_of(snapshot), snapshot.metadata, snapshot.protocol
     actions: list[Action] = []
     if columns != before:
-        _check_new(columns)
+        _check_new(columns, before=before)
+        warn_of_void(before.schema, columns.schema)
         check_mapping(columns)
         metadata = replace(
             metadata,
@@ -377,8 +379,8 @@ def _check_filled(columns: TableColumns) -> None:
     validate_generated(columns.schema)
 
 
-def _check_new(columns: TableColumns) -> None:
-    columns.validated()
+def _check_new(columns: TableColumns, *, before: TableColumns | None = None) -> None:
+    columns.validated(before=before)
     require_writable_void(columns.schema)
     refuse_change_columns(columns.schema, columns.configuration)
     refuse_hidden_columns(columns.schema, columns.configuration)

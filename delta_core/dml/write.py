@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
+from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.data.parquet_writer import FileOptions
@@ -78,6 +79,7 @@ class TableHandle(Protocol):
         ...
 
 
+@public
 def write_deltalake(
     table_or_uri: str | os.PathLike[str] | TableHandle,
     data: ArrowData,

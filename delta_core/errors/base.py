@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_MOST_CHARACTERS = 20_000
+
 
 class DeltaError(Exception):
     """Base of all errors of deltaward.
@@ -20,9 +22,9 @@ class DeltaError(Exception):
     conflict: ClassVar[bool] = False
 
     def __init__(self, problem: str, *, cause: str = "", fix: str = "") -> None:
-        self.problem = escape_control_characters(problem)
-        self.cause = escape_control_characters(cause)
-        self.fix = escape_control_characters(fix)
+        self.problem, self.cause, self.fix = (
+            escape_control_characters(_shortened(part)) for part in (problem, cause, fix)
+        )
         super().__init__(self.problem, self.cause, self.fix)
 
     def __str__(self) -> str:
@@ -49,8 +51,30 @@ def escape_control_characters(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def described(error: BaseException) -> str:
+    """The class and the text of any exception, also of one that has no text."""
+    try:
+        text = str(error)
+    except Exception:  # whoever wrote the exception may have written its text wrong
+        text = "(its text cannot be had)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class UnexpectedError(DeltaError):
+    """Something failed in a way that is not foreseen; the message says what was raised, `__cause__` is it."""
+
+    code = "UNEXPECTED_ERROR"
+
+
 class DeltaWarning(UserWarning):
     """Something went wrong that the library could work around; the message says what and how."""
+
+
+def _shortened(text: str) -> str:
+    """A part of a message, which may quote a value of any length."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    return f"{text[:_MOST_CHARACTERS]}... ({len(text)} characters)"
 
 
 def _rebuild(cls: type[DeltaError], problem: str, cause: str, fix: str) -> DeltaError:

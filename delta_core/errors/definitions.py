@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_core.errors.base import DeltaError
+from delta_core.errors.base import DeltaError, described
 
 
 class SchemaError(DeltaError):
@@ -27,6 +27,21 @@ class ConstraintViolationError(DeltaError):
     """Rows break a constraint; the message shows one of them."""
 
     code = "CONSTRAINT_VIOLATION"
+
+
+class InputDataError(DeltaError):
+    """The rows to be written could not be read from where they come; nothing of them was committed."""
+
+    code = "INPUT_DATA_FAILED"
+
+
+def unreadable_data(error: Exception) -> InputDataError:
+    """The error for rows whose source raised something: a file, a query, a caller's generator."""
+    return InputDataError(
+        "The rows to be written could not be read.",
+        cause=f"Their source raised {described(error)}",
+        fix="Mend the source and write again; nothing of the write is visible.",
+    )
 
 
 class MergeDuplicateMatchError(DeltaError):

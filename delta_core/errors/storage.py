@@ -46,6 +46,13 @@ class WriteRefusedError(StorageError):
     retryable = False
 
 
+class StorageFullError(WriteRefusedError):
+    """There is no room left, or a quota is used up: nothing was created; once there is room it works."""
+
+    code = "STORAGE_FULL"
+    retryable = True
+
+
 class NotWrittenError(StorageError):
     """A write failed before anything could take effect: nothing was written, nor will be later.
 

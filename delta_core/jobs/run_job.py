@@ -6,17 +6,19 @@ import logging
 from dataclasses import replace
 from uuid import uuid4
 
+from delta_core.boundary import typed_error
 from delta_core.errors import (
     ConfigurationError,
     DeltaError,
     InvalidJobSpecError,
     JobError,
     TableNotFoundError,
+    UnexpectedError,
 )
 from delta_core.execution.resources import ResourceUsage, resource_usage
 from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.context import JobContext, idempotency_action
-from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
+from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
 from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
@@ -27,7 +29,7 @@ from delta_core.transaction.idempotency import already_applied
 
 _LOGGER = logging.getLogger(__name__)
 
-UNEXPECTED_ERROR_CODE = "UNEXPECTED_ERROR"
+UNEXPECTED_ERROR_CODE = UnexpectedError.code
 """`JobResult.error.code` of an error that is not a DeltaError: a defect, or a library's failure."""
 
 
@@ -58,7 +60,7 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
         result = context.failed(spec, error)
     except Exception as error:
         _LOGGER.exception("a job failed in a way that is not foreseen", extra={"job_id": context.job_id})
-        result = _unforeseen(spec, context, error)
+        result = context.failed(spec, typed_error(error, doing=f"the {spec.kind} job"))
     result = _measured(result, before, resource_usage(clock=context.clock))
     context.reporter.emit("job.finished", status=result.status.value, version_to=result.version_to)
     return result
@@ -135,19 +137,6 @@ def _run(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult:
         return _applied(spec, kind, latest) or kind.run(spec, latest)
 
     return run_under_lease(spec, context, work)
-
-
-def _unforeseen(spec: JobSpec, context: JobContext, error: Exception) -> JobResult:
-    version = context.snapshot.version if context.snapshot else None
-    text = f"{type(error).__name__}: {error}"
-    return JobResult(
-        job_id=context.job_id,
-        kind=spec.kind,
-        status=JobStatus.FAILED,
-        version_from=version,
-        version_to=version,
-        error=JobErrorInfo(code=UNEXPECTED_ERROR_CODE, message=text, retryable=False),
-    )
 
 
 def _measured(result: JobResult, before: ResourceUsage, after: ResourceUsage) -> JobResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from delta_core.boundary import public_class
 from delta_core.dml.arguments import require_text
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.dml.write import TableHandle
@@ -14,6 +15,7 @@ from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, 
 from delta_core.transaction.commit_result import Committed
 
 
+@public_class
 class FeatureAlterer(TableAlterer):
     """Changes to a table's definition, and dropping the features that it needs no more."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
@@ -30,6 +31,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 
+@public_class
 class TableOptimizer:
     """The `optimize` part of an open table."""
 
@@ -43,6 +45,13 @@ class TableOptimizer:
         """
         self._table = table
         self._allowed_roots = allowed_roots
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "The optimize part of a table",
+            "Pass the DeltaTable itself.",
+        )
 
     def plan(
         self,

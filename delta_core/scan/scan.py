@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NoReturn
 
 import pyarrow as pa
 
 from delta_core import expressions
 from delta_core.actions import DeletionVectorDescriptor
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.typing import resolve_predicate
@@ -33,6 +35,7 @@ _MAX_READERS = 8
 _FILES_PER_BATCH = 1024
 
 
+@public_class
 class Scan:
     """The rows of a snapshot for which a predicate is true, some columns of them.
 
@@ -91,6 +94,10 @@ class Scan:
         self._residual_reader = reader(predicate=None if residual == TRUE else residual)
         self._whole_reader = reader(predicate=None if self._predicate == TRUE else self._predicate)
         self._is_tracked = bool(metadata_columns)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle("A Scan", "Make it there, from the table, and a DeltaTable can be pickled.")
 
     @property
     def predicate(self) -> Expression:

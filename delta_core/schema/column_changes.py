@@ -106,7 +106,7 @@ def add_columns(
         schema = update_struct(schema, parent, partial(_with_new, new, place, parent))
         place = None if position is None else After(column.name)
     require_still_writable(columns.schema, schema)
-    return assign_added(columns, replace(columns, schema=schema), new_name).validated()
+    return assign_added(columns, replace(columns, schema=schema), new_name).validated(before=columns)
 
 
 def _with_new(
@@ -158,7 +158,7 @@ def rename_column(
         schema=update_field(columns.schema, old, lambda field: replace(field, name=name)),
         partition_columns=partitions,
         configuration=rename_stats_column(columns.configuration, old, name),
-    ).validated()
+    ).validated(before=columns)
 
 
 def drop_columns(
@@ -196,7 +196,7 @@ def drop_columns(
         schema = update_struct(schema, path[:-1], _without(path))
     require_still_writable(columns.schema, schema)
     configuration = drop_stats_columns(columns.configuration, outermost)
-    return replace(columns, schema=schema, configuration=configuration).validated()
+    return replace(columns, schema=schema, configuration=configuration).validated(before=columns)
 
 
 def move_column(columns: TableColumns, path: Sequence[str], position: Position) -> TableColumns:

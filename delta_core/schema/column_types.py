@@ -55,7 +55,7 @@ def change_type(
     _require_free(columns.schema, canonical, uses)
     schema = update_type(columns.schema, canonical, lambda _: data_type)
     schema = record_type_changes(columns.schema, schema)
-    return assign_added(columns, replace(columns, schema=schema), new_name).validated()
+    return assign_added(columns, replace(columns, schema=schema), new_name).validated(before=columns)
 
 
 def merge_columns(
@@ -87,7 +87,7 @@ def merge_columns(
     for change in type_changes(columns.schema, schema):
         path = (*change.path, *change.field_path)
         _require_free(columns.schema, path, used)
-    return assign_added(columns, replace(columns, schema=schema), new_name).validated()
+    return assign_added(columns, replace(columns, schema=schema), new_name).validated(before=columns)
 
 
 def _require_free(schema: StructType, path: Path, uses: Iterable[ColumnUse]) -> None:

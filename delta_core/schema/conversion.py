@@ -11,13 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.schema.arrow import is_list_like
+from delta_core.schema.large_arrays import narrowed, pieces
+
+_NARROWED = frozenset({(pa.large_string(), pa.string()), (pa.large_binary(), pa.binary())})
 
 
 def convert_chunked(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """`convert_array`, chunk by chunk."""
+    """`convert_array`, chunk by chunk; one that is too large for the target's offsets becomes several."""
     if column.type == target:
         return column
-    return pa.chunked_array([convert_array(chunk, target) for chunk in column.chunks], type=target)
+    parts = (part for chunk in column.chunks for part in pieces(chunk))
+    return pa.chunked_array([convert_array(part, target) for part in parts], type=target)
 
 
 def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -56,6 +60,8 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
         # Arrow asks for the precision of the widest integer, even when the target's holds every value.
         wide = array.cast(pa.decimal128(38, 0) if target.scale == 0 else pa.decimal256(76, target.scale))
         return wide.cast(target)
+    if (source, target) in _NARROWED:
+        return narrowed(array, target)
     return array.cast(target)
 
 

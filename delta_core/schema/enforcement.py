@@ -45,6 +45,7 @@ _WIDENS_TO: dict[DataType, tuple[DataType, ...]] = {
     FLOAT: (DOUBLE,),
     DATE: (TIMESTAMP_NTZ,),
 }
+_SHOWN_CHARACTERS = 200
 _INTEGRAL_DIGITS: dict[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 19}
 
 
@@ -237,4 +238,5 @@ def _first_inconvertible(column: pa.Array | pa.ChunkedArray, target: pa.DataType
         except pa.ArrowInvalid:
             part = left
     value = part[0]
-    return str(pc.cast(value, pa.string()).as_py()) if not pa.types.is_nested(part.type) else str(value)
+    text = str(pc.cast(value, pa.string()).as_py()) if not pa.types.is_nested(part.type) else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from delta_core.errors import SchemaError, SchemaEvolutionError
+from delta_core.errors import DeltaWarning, SchemaError, SchemaEvolutionError
+from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.enforcement import widens_losslessly
 from delta_core.schema.type_changes import may_widen_by_itself, record_type_changes
 from delta_core.schema.types import (
@@ -109,7 +111,11 @@ def drop_not_null(schema: StructType, column: Sequence[str]) -> StructType:
 
 
 def validate_schema(
-    schema: StructType, partition_columns: Sequence[str] = (), *, column_mapping: bool = False
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    *,
+    column_mapping: bool = False,
+    before: StructType | None = None,
 ) -> None:
     """Check what every table's schema must satisfy.
 
@@ -117,12 +123,15 @@ def validate_schema(
         schema: the table's schema.
         partition_columns: the table's partition columns.
         column_mapping: with column mapping, names may hold any character.
+        before: the schema that the table had. A name stays allowed where it had it: other engines make tables
+            whose names hold any character without a mapping, and their files have these names already.
 
     Raises:
         SchemaError: duplicate or illegal names, variants in the keys of maps, or partition columns that are
             missing, nested, or all.
     """
-    _validate_struct(schema, "", column_mapping)
+    known = frozenset() if before is None else frozenset(path for path, _ in walk_fields(before))
+    _validate_struct(schema, (), None if column_mapping else known)
     if not schema.fields:
         raise SchemaError(
             "The schema has no column", cause="A table needs at least one", fix="Give the data a column"
@@ -171,6 +180,34 @@ def require_writable_void(schema: StructType) -> None:
             "but void has no file form",
             fix="Cast the column to another type first, such as string, or give the table one with a type",
         )
+
+
+def warn_of_void(before: StructType | None, after: StructType) -> None:
+    """Tell of columns that are `void` from now on, which not every reader knows (PROTOCOL.md, "Void Type").
+
+    A frame whose column holds nothing but nulls makes one without meaning to.
+
+    Args:
+        before: the table's schema so far; None where there was no table.
+        after: what it becomes.
+    """
+    known = frozenset() if before is None else _void_columns(before)
+    found = sorted(_void_columns(after) - known)
+    if found:
+        what = "The columns" if len(found) > 1 else "The column"
+        verb = "have" if len(found) > 1 else "has"
+        warnings.warn(
+            f"{what} {', '.join(map(shown, found))} {verb} the type void, since nothing says another: "
+            "readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
+            "type, such as string, before it is written. In a table that there is, data with a type for the "
+            "column gives it that type, with schema_mode='merge'.",
+            DeltaWarning,
+            stacklevel=3,
+        )
+
+
+def _void_columns(schema: StructType) -> frozenset[Path]:
+    return frozenset(path for path, field in walk_fields(schema) if field.data_type == VOID)
 
 
 def require_still_writable(before: StructType, after: StructType) -> None:
@@ -287,42 +324,57 @@ def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructFie
     )
 
 
-def _refuse_variant_keys(key_type: DataType, prefix: str) -> None:
+def _refuse_variant_keys(key_type: DataType, where: Path) -> None:
     if has_variants(key_type):
         raise SchemaError(
-            f"Column {prefix.rstrip('.') or '?'} has variants in the keys of a map",
+            f"Column {'.'.join(where) or '?'} has variants in the keys of a map",
             cause="Variants cannot be compared, so nobody can tell one key from another",
             fix="Use keys of another type, and variants as values",
         )
 
 
-def _validate_struct(data_type: DataType, prefix: str, column_mapping: bool) -> None:
+def _validate_struct(data_type: DataType, where: Path, known: frozenset[Path] | None) -> None:
+    """Check names and types, all the way down.
+
+    Args:
+        data_type: of the column.
+        where: the column.
+        known: columns that the table had, which may be called as they are; None allows every name.
+    """
     match data_type:
         case ArrayType():
-            _validate_struct(data_type.element_type, f"{prefix}element.", column_mapping)
+            _validate_struct(data_type.element_type, (*where, "element"), known)
         case MapType():
-            _refuse_variant_keys(data_type.key_type, prefix)
-            _validate_struct(data_type.key_type, f"{prefix}key.", column_mapping)
-            _validate_struct(data_type.value_type, f"{prefix}value.", column_mapping)
+            _refuse_variant_keys(data_type.key_type, where)
+            _validate_struct(data_type.key_type, (*where, "key"), known)
+            _validate_struct(data_type.value_type, (*where, "value"), known)
         case StructType():
             seen: dict[str, str] = {}
             for field in data_type:
-                path = prefix + field.name
+                path = (*where, field.name)
                 if field.name.casefold() in seen:
                     raise SchemaError(
-                        f"Columns {seen[field.name.casefold()]} and {path} have the same name",
+                        f"Columns {seen[field.name.casefold()]} and {'.'.join(path)} have the same name",
                         cause="Column names must be unique regardless of case",
                         fix="Rename one of them",
                     )
-                seen[field.name.casefold()] = path
-                illegal = sorted(set(field.name) & ILLEGAL_CHARACTERS)
-                if not field.name or (illegal and not column_mapping):
-                    raise SchemaError(
-                        f"The column name {field.name!r} is not allowed",
-                        cause=f"It holds {illegal}" if illegal else "It is empty",
-                        fix="Rename the column, using none of the characters ' ,;{}()\\n\\t=', or set "
-                        "delta.columnMapping.mode to 'name' first"
-                        if illegal
-                        else "Give the column a name",
-                    )
-                _validate_struct(field.data_type, f"{path}.", column_mapping)
+                seen[field.name.casefold()] = ".".join(path)
+                _require_name(field.name, allowed=known is None or path in known)
+                _validate_struct(field.data_type, path, known)
+
+
+def _require_name(name: str, *, allowed: bool) -> None:
+    if not name:
+        raise SchemaError(
+            "The column name '' is not allowed", cause="It is empty", fix="Give the column a name"
+        )
+    illegal = sorted(set(name) & ILLEGAL_CHARACTERS)
+    if illegal and not allowed:
+        raise SchemaError(
+            f"The column name {name!r} is not allowed",
+            cause=f"It holds {illegal}, which only a table with column mapping may have in names",
+            fix="Rename the column, using none of the characters ' ,;{}()\\n\\t=', or have the table map its "
+            "columns: pass configuration={'delta.columnMapping.mode': 'name'} for a new table or a "
+            "conversion, and use alter.set_properties({'delta.columnMapping.mode': 'name'}) on a table that "
+            "there is",
+        )

@@ -45,11 +45,19 @@ class TableColumns:
         """Whether a property is set to true; any other text is not."""
         return self.configuration.get(key, "false").strip().lower() == "true"
 
-    def validated(self) -> TableColumns:
+    def validated(self, *, before: TableColumns | None = None) -> TableColumns:
         """The same, once its names and partition columns have been checked.
+
+        Args:
+            before: what the table had, whose names stay allowed; None for a table that there was not.
 
         Raises:
             SchemaError: see `evolution.validate_schema`.
         """
-        validate_schema(self.schema, self.partition_columns, column_mapping=self.is_mapped)
+        validate_schema(
+            self.schema,
+            self.partition_columns,
+            column_mapping=self.is_mapped,
+            before=None if before is None else before.schema,
+        )
         return self

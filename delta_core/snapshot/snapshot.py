@@ -12,10 +12,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NoReturn
 
 import pyarrow as pa
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     ConfigurationError,
@@ -55,6 +57,7 @@ from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 
 
+@public_class
 class Snapshot:
     """A table at one version; make one with `Snapshot.load`."""
 
@@ -84,6 +87,13 @@ class Snapshot:
         renew_lock_in_children(self)
         self.known_at_ms = clock.now_ms()
         """When the version was last known to be the newest, by the clock; no later than that."""
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "A Snapshot",
+            "Pass the table's URI and the version, and load it there; a DeltaTable can be pickled.",
+        )
 
     @classmethod
     def load(

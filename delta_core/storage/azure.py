@@ -12,29 +12,14 @@ from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
+from delta_core.storage.option_names import AZURE_ALIASES, AZURE_OPTIONS, AZURE_PREFIXES
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
 from delta_core.storage.store_options import FALSE, checked_options, environment_value
-
-AZURE_OPTIONS = frozenset(
-    {"account_name", "account_key", "client_id", "client_secret", "tenant_id", "authority_host"}
-    | {"sas_key", "token", "endpoint", "msi_endpoint", "object_id", "msi_resource_id"}
-    | {"federated_token_file", "use_azure_cli", "skip_signature", "disable_tagging", "use_fabric_endpoint"}
-)
-"""What the client takes."""
 
 _ENDPOINTS = ("storage_endpoint", "endpoint")
 
 _NO_ACCOUNT = "Account must be specified"
 """What the client says; which variables it reads is its own."""
-
-AZURE_ALIASES = {
-    "access_key": "account_key",
-    "sas_token": "sas_key",
-    "bearer_token": "token",
-    "endpoint_url": "endpoint",
-}
-"""Other names of it."""
-
 
 _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
 _FABRIC = "fabric.microsoft.com"
@@ -53,9 +38,7 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
     """
     root = parse_remote_uri(uri)
     container, place = _container_and_place(root)
-    checked = checked_options(
-        options, prefixes=("azure_storage_", "azure_"), allowed=AZURE_OPTIONS, aliases=AZURE_ALIASES
-    )
+    checked = checked_options(options, prefixes=AZURE_PREFIXES, allowed=AZURE_OPTIONS, aliases=AZURE_ALIASES)
     config: dict[str, Any] = {**checked.service}
     if place is not None:
         config["account_name"] = place.account

@@ -14,23 +14,10 @@ from typing import Any
 
 from delta_core.errors import ConfigurationError
 from delta_core.storage.dynamodb_entries import DEFAULT_TABLE
+from delta_core.storage.option_names import DYNAMODB_VARIABLES
 from delta_core.storage.s3 import profile_of
 from delta_core.storage.service_address import require_service_address
 from delta_core.storage.store_options import StoreOptions
-
-_VARIABLES = {
-    "s3_locking_provider": "AWS_S3_LOCKING_PROVIDER",
-    "dynamo_table_name": "DELTA_DYNAMO_TABLE_NAME",
-    "endpoint_url_dynamodb": "AWS_ENDPOINT_URL_DYNAMODB",
-    "region_dynamodb": "AWS_REGION_DYNAMODB",
-    "access_key_id_dynamodb": "AWS_ACCESS_KEY_ID_DYNAMODB",
-    "secret_access_key_dynamodb": "AWS_SECRET_ACCESS_KEY_DYNAMODB",
-    "session_token_dynamodb": "AWS_SESSION_TOKEN_DYNAMODB",
-}
-
-DYNAMODB_OPTIONS = frozenset(_VARIABLES) | {"dynamodb_scheme"}
-"""`s3_locking_provider=dynamodb` turns it on, `none` off where the environment turns it on.
-`dynamodb_scheme` is the scheme (s3, s3a, s3n) by which the table's other writers name it."""
 
 # Of the S3 client alone: with them, DynamoDB would be asked in another's name.
 _CREDENTIALS_OF_S3 = frozenset(
@@ -115,4 +102,4 @@ def _keys(options: StoreOptions) -> Mapping[str, Any]:
 
 def _value(options: StoreOptions, name: str) -> str | None:
     """An option, or the variable of its name; None when neither says anything."""
-    return options.own.get(name) or os.environ.get(_VARIABLES[name]) or None
+    return options.own.get(name) or os.environ.get(DYNAMODB_VARIABLES[name]) or None

@@ -14,17 +14,9 @@ from obstore import store
 from delta_core.clock import Clock
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
+from delta_core.storage.option_names import GCS_ALIASES, GCS_OPTIONS, GCS_PREFIXES
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
-
-GCS_OPTIONS = frozenset(
-    {"service_account", "service_account_key", "application_credentials", "base_url", "bearer_token"}
-    | {"skip_signature"}
-)
-"""What the client takes."""
-
-GCS_ALIASES = {"service_account_path": "service_account", "endpoint": "base_url", "endpoint_url": "base_url"}
-"""Other names of it."""
 
 
 def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
@@ -37,7 +29,7 @@ def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogSto
         ConfigurationError: an option that is not allowed.
     """
     root = parse_remote_uri(uri)
-    checked = checked_options(options, prefixes=("google_", "gcs_"), allowed=GCS_OPTIONS, aliases=GCS_ALIASES)
+    checked = checked_options(options, prefixes=GCS_PREFIXES, allowed=GCS_OPTIONS, aliases=GCS_ALIASES)
 
     config: Any = {**checked.service}
     base_url = config.get("base_url") or environment_value("GOOGLE_", ["base_url"]) or _of_account(checked)

@@ -9,8 +9,8 @@ from delta_core.errors import (
     NotWrittenError,
     ObjectNotFoundError,
     StorageError,
+    StorageFullError,
     StorePermissionError,
-    WriteRefusedError,
 )
 
 # What stays so until somebody makes room.
@@ -30,12 +30,8 @@ def not_written(error: OSError, path: str) -> StorageError:
             cause="A file has the name of a directory on the way.",
             fix="Find out what made it, and move it away.",
         )
-    if error.errno in _FULL:
-        return WriteRefusedError(
-            f"There is no room to write {path!r}.", cause=str(error), fix="Make room, or raise the quota."
-        )
     found = translated(error, path, "write")
-    if isinstance(found, StorePermissionError):
+    if isinstance(found, StorePermissionError | StorageFullError):
         return found
     return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
 
@@ -51,6 +47,12 @@ def translated(error: OSError, path: str, verb: str) -> StorageError:
             f"No permission to {verb} {path!r}.",
             cause=str(error),
             fix="Check the owner and mode of the directory.",
+        )
+    if error.errno in _FULL:
+        return StorageFullError(
+            f"There is no room to {verb} {path!r}.",
+            cause=f"{errno.errorcode[error.errno]}: {error}",
+            fix="Make room on the disk, or raise the quota or the limit on files, then try again.",
         )
     return StorageError(
         f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then try again."

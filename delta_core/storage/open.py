@@ -14,6 +14,7 @@ from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.cached import with_shared_cache
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.store_options import option_texts
 from delta_core.storage.uri import uri_scheme, uri_text
 
 StoreOpener = Callable[[str, Mapping[str, str], Clock], LogStore]
@@ -68,7 +69,8 @@ def open_store(
 
     Raises:
         InvalidUriError: no store serves the URI's scheme, or it is not one of a table.
-        ConfigurationError: a storage option is not known, or a package that the store needs is missing.
+        ConfigurationError: a storage option is not known or its value is not plain, or a package that the
+            store needs is missing.
     """
     text = uri_text(uri)
     scheme = uri_scheme(text)
@@ -80,13 +82,7 @@ def open_store(
             cause=f"Supported are plain local paths and the schemes: {supported}.",
             fix="Pass one of those, or install the package that has the store.",
         )
-    if not isinstance(storage_options or {}, Mapping):
-        raise ConfigurationError(
-            f"The storage options are of the type {type(storage_options).__name__}.",
-            cause="Options go by their names.",
-            fix="Pass a mapping from names to texts.",
-        )
-    return with_shared_cache(opener(text, storage_options or {}, clock))
+    return with_shared_cache(opener(text, option_texts(storage_options), clock))
 
 
 @cache

@@ -12,29 +12,11 @@ from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
 from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
+from delta_core.storage.option_names import PROFILE_OPTIONS, S3_ALIASES, S3_OPTIONS, S3_PREFIXES
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
 
-S3_OPTIONS = frozenset(
-    {"access_key_id", "secret_access_key", "session_token", "region", "endpoint", "skip_signature"}
-    | {"unsigned_payload", "virtual_hosted_style_request", "server_side_encryption", "sse_kms_key_id"}
-    | {"sse_bucket_key_enabled", "sse_customer_key_base64", "checksum_algorithm", "request_payer"}
-    | {"role_arn", "role_session_name", "web_identity_token_file", "s3_express"}
-    | {"container_credentials_relative_uri", "container_credentials_full_uri", "disable_tagging"}
-    | {"container_authorization_token_file", "imdsv1_fallback"}
-)
-"""What the S3 client takes; how it creates only if absent is not among them."""
-
-S3_ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"} | {
-    "token": "session_token",
-    "s3_allow_http": "allow_http",
-}
-"""Other names of them."""
-
 _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
-
-OWN_OPTIONS = frozenset({"profile"})
-"""`profile` names a profile of the shared AWS configuration; needs boto3."""
 
 
 def open_s3(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
@@ -55,10 +37,10 @@ def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset())
     """Checked options of S3, and those of a store that is built on it."""
     return checked_options(
         options,
-        prefixes=("aws_", "s3_", "delta_"),
+        prefixes=S3_PREFIXES,
         allowed=S3_OPTIONS,
         aliases=S3_ALIASES,
-        own=OWN_OPTIONS | own,
+        own=PROFILE_OPTIONS | own,
     )
 
 

@@ -31,10 +31,11 @@ from delta_core.errors import (
     WriteRefusedError,
 )
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
-from delta_core.storage.dynamodb_options import DYNAMODB_OPTIONS, dynamodb_settings
+from delta_core.storage.dynamodb_options import dynamodb_settings
 from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.object_store import ObjectLogStore
+from delta_core.storage.option_names import DYNAMODB_OPTIONS
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.s3 import s3_clients, s3_options
 from delta_core.storage.stand_in import in_place_of

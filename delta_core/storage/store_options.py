@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from delta_core.errors import ConfigurationError
+from delta_core.plain_values import value_text
 from delta_core.storage.store_path import has_control_characters
 
 CLIENT_OPTIONS = frozenset(
@@ -83,7 +84,7 @@ def checked_options(
     ours: dict[str, str] = {}
     seen: dict[str, str] = {}
     for given, value in options.items():
-        name = _plain_name(given, prefixes, allowed | own | CLIENT_OPTIONS, aliases or {})
+        name = plain_name(given, prefixes, allowed | own | CLIENT_OPTIONS, aliases or {})
         if name is None:
             known = ", ".join(sorted(allowed | own | CLIENT_OPTIONS))
             raise ConfigurationError(
@@ -106,6 +107,38 @@ def checked_options(
             service[name] = _flag(name, value) if name in _FLAGS else value
     _require_sound_environment(prefixes, allowed - seen.keys(), aliases or {})
     return StoreOptions(service=service, client=client, own=ours)
+
+
+def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Storage options as texts, from what a Python program writes: True and False, numbers, NumPy's too.
+
+    Raises:
+        ConfigurationError: they are no mapping, a name is no text, or a value is nothing of these. Values are
+            never repeated.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(
+            f"The storage options are of the type {type(options).__name__}.",
+            cause="Options go by their names.",
+            fix="Pass a mapping from names to texts.",
+        )
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        text = value_text(value)
+        if not isinstance(name, str):
+            raise ConfigurationError(
+                f"The name of a storage option is of the type {type(name).__name__}.", fix="Pass a text."
+            )
+        if text is None:
+            raise ConfigurationError(
+                f"The storage option {name!r} is of the type {type(value).__name__}.",
+                cause="Options are texts, numbers, True or False.",
+                fix="Pass one of these, or leave the option out.",
+            )
+        found[name] = text
+    return found
 
 
 def seconds_of(duration: object, default: float) -> float:
@@ -132,9 +165,10 @@ def environment_value(prefix: str, names: Sequence[str]) -> str | None:
     return next((found[name] for name in names if found.get(name)), None)
 
 
-def _plain_name(
+def plain_name(
     given: str, prefixes: tuple[str, ...], known: frozenset[str], aliases: Mapping[str, str]
 ) -> str | None:
+    """The option that a spelling means; None where it is none of the known ones."""
     name = str(given).lower()
     for candidate in (name, *(name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix))):
         candidate = aliases.get(candidate, candidate)
@@ -160,7 +194,7 @@ def _require_sound_environment(
     upper = tuple(prefix.upper() for prefix in prefixes)
     for key, value in os.environ.items():
         if key.startswith(upper):
-            name = _plain_name(key, prefixes, names, aliases)
+            name = plain_name(key, prefixes, names, aliases)
             if name is not None:
                 _require_one_line(f"The environment variable {key!r}", name, value)
 

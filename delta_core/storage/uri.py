@@ -58,12 +58,13 @@ def uri_text(uri: str | os.PathLike[str]) -> str:
 def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     """The one spelling of a table's URI: `file:///abs/path`, `s3://bucket/path`; no trailing slash.
 
-    A plain path is taken literally; a URI is percent-decoded once. Local links are resolved, and `s3a:` is
-    `s3:`. The result is percent-encoded and is its own canonical form. The path need not exist.
+    A plain path is taken literally, but for a `~` or `~user` in front of it, which is a home as in a shell; a
+    URI is percent-decoded once. Local links are resolved, and `s3a:` is `s3:`. The result is percent-encoded
+    and is its own canonical form. The path need not exist.
 
     Raises:
-        InvalidUriError: no text, empty, contains NUL, names a remote host, is of a scheme without a store, or
-            has a name that is not UTF-8.
+        InvalidUriError: no text, empty, contains NUL, names a remote host or the home of nobody, is of a
+            scheme without a store, or has a name that is not UTF-8.
     """
     text = uri_text(uri)
     if not text:
@@ -80,7 +81,7 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
             fix="Pass the URI with UTF-8 escapes; a local directory with such a name must be renamed.",
         )
     if scheme is None:
-        path = text
+        path = with_home(text)
     elif scheme == "file":
         path = _path_of_file_uri(text)
     elif scheme in REMOTE_SCHEMES or text.startswith(f"{scheme}://"):
@@ -101,6 +102,25 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
             cause="A directory's name on the way is not UTF-8.",
             fix="Rename the directory.",
         ) from error
+
+
+def with_home(path: str) -> str:
+    """A local path with the home that a `~` or `~user` in front of it means."""
+    if not path.startswith("~"):
+        return path
+    try:
+        found = os.path.expanduser(path)
+    except UnicodeError:
+        found = path
+    # Of a user without a home, the system says a path that is relative, and elsewhere in every directory.
+    if not os.path.isabs(found):
+        name = path.partition("/")[0]
+        raise InvalidUriError(
+            f"The path {path[:_SHOWN_CHARACTERS]!r} begins with a home that is not there.",
+            cause=f"This machine knows no home of {name[:_SHOWN_CHARACTERS]!r}.",
+            fix="Write the path in full, or ./~name for a directory that is called so.",
+        )
+    return found
 
 
 def local_path_of_uri(canonical_uri: str) -> Path:

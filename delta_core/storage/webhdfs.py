@@ -20,6 +20,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
     PathEscapeError,
     StorageError,
+    StorageFullError,
 )
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.ranged_input import open_ranged
@@ -275,7 +276,8 @@ class WebHdfsLogStore:
                 self._publisher.publish(temporary, target, path, overwrite=True)
                 return
             except StorageError as error:
-                if not error.retryable or remaining == 0:
+                # Nobody makes room within seconds.
+                if not error.retryable or isinstance(error, StorageFullError) or remaining == 0:
                     raise
             self.clock.sleep(pause)
             pause *= PAUSE_GROWTH

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.storage.option_names import WEBHDFS_OPTIONS
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
 from delta_core.storage.service_address import require_service_address
 
 WEBHDFS_SCHEMES = ("hdfs", "swebhdfs", "webhdfs")
-WEBHDFS_OPTIONS = ("delegation_token", "timeout_seconds", "user", "webhdfs_endpoint")
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 

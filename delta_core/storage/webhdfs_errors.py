@@ -8,6 +8,7 @@ from delta_core.errors import (
     NotWrittenError,
     ObjectNotFoundError,
     StorageError,
+    StorageFullError,
     StorePermissionError,
     WriteRefusedError,
 )
@@ -27,6 +28,7 @@ _DENIED = frozenset(
     }
 )
 # What stays so until somebody gives more room, or another name.
+_QUOTAS = frozenset({"DSQuotaExceededException", "NSQuotaExceededException"})
 _LIMITS = frozenset(
     {
         "DSQuotaExceededException",
@@ -104,7 +106,8 @@ def translated(error: WebHdfsFailure, path: str, verb: str) -> StorageError:
                 fix="Check the file's owner and mode, and the option 'user' or 'delegation_token'.",
             )
         if error.exception in _LIMITS and verb == "write":
-            return WriteRefusedError(
+            kind = StorageFullError if error.exception in _QUOTAS else WriteRefusedError
+            return kind(
                 f"HDFS takes no object {path!r}.",
                 cause=str(error),
                 fix="Ask for a higher quota, or give the table another place.",

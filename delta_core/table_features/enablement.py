@@ -16,6 +16,7 @@ from typing import Any
 
 from delta_core.actions import Protocol
 from delta_core.errors import InvalidTablePropertyError, UnsupportedTableFeatureError
+from delta_core.plain_values import value_text
 from delta_core.schema.types import (
     TIMESTAMP_NTZ,
     VARIANT,
@@ -125,27 +126,14 @@ class ProtocolRequest:
         """Sort the properties that a user gives.
 
         Raises:
-            InvalidTablePropertyError: a name or value that is no text, a version that is none, versions that
-                do not go together, or a feature with another value than `supported`.
+            InvalidTablePropertyError: a name or value that `property_texts` refuses, a version that is none,
+                versions that do not go together, or a feature with another value than `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
-        if not isinstance(given, Mapping):
-            raise InvalidTablePropertyError(
-                f"{given!r} are no table properties.",
-                cause=f"It is of type {type(given).__name__}.",
-                fix="Pass a mapping from names to texts.",
-            )
         features: set[str] = set()
         versions: dict[str, int] = {}
         properties: dict[str, str] = {}
-        for key, value in given.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise InvalidTablePropertyError(
-                    f"The table property {key!r} cannot be {value!r}.",
-                    cause="Names and values of table properties are texts.",
-                    fix="Pass a text, such as 'true' or '10'.",
-                )
-            _require_unicode(key, value)
+        for key, value in property_texts(given).items():
             folded = key.lower()
             if folded.startswith(FEATURE_PREFIX):
                 features.add(_named_feature(key, value))
@@ -176,6 +164,33 @@ class ProtocolRequest:
     def is_met_by(self, protocol: Protocol) -> bool:
         """Whether the protocol has all of it already."""
         return protocol == _requested(protocol, self)
+
+
+def property_texts(given: Mapping[str, object]) -> dict[str, str]:
+    """Table properties as texts, from what a Python program writes: True and False, numbers, NumPy's too.
+
+    Raises:
+        InvalidTablePropertyError: they are no mapping, a name is no text, or a value is nothing of these, or
+            no text of Unicode.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidTablePropertyError(
+            f"{given!r} are no table properties.",
+            cause=f"It is of type {type(given).__name__}.",
+            fix="Pass names and values, such as {'delta.appendOnly': 'true'}.",
+        )
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        text = value_text(value)
+        if not isinstance(key, str) or text is None:
+            raise InvalidTablePropertyError(
+                f"The table property {key!r} cannot be {value!r}.",
+                cause="Names of table properties are texts, their values texts, numbers, True or False.",
+                fix="Pass a text, such as 'true' or '10'.",
+            )
+        _require_unicode(key, text)
+        found[key] = text
+    return found
 
 
 def needed_features(schema: StructType, configuration: Mapping[str, str]) -> frozenset[str]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from delta_core.actions.json_codec import action_to_json
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.actions.validation import CHECKS, InvalidAction
+from delta_core.boundary import public
 from delta_core.errors import ConfigurationError
+from delta_core.plain_values import plain
 
 IdempotencyKey = SetTransaction | tuple[str, int]
 """An application's id and its version, as an action or as a pair."""
@@ -37,6 +39,7 @@ class CommitProperties:
     max_attempts: int
     deadline_seconds: float
 
+    @public
     def __init__(
         self,
         *,
@@ -88,7 +91,7 @@ def idempotency_key(key: IdempotencyKey) -> SetTransaction:
     """
     given = key
     if isinstance(key, tuple) and len(key) == 2:
-        key = SetTransaction(app_id=key[0], version=key[1])
+        key = SetTransaction(app_id=plain(key[0]), version=plain(key[1]))
     if not isinstance(key, SetTransaction):
         raise ConfigurationError(
             f"{given!r} is no idempotency key.",

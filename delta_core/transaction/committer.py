@@ -38,6 +38,7 @@ from delta_core.errors import (
     ObjectNotFoundError,
     PathEscapeError,
     StorageError,
+    StorageFullError,
     StorePermissionError,
     UnsafeStoreError,
     WriteRefusedError,
@@ -399,7 +400,8 @@ def _beyond(version: int) -> CommitRejectedError:
 
 
 def _rejection(error: DeltaError) -> DeltaError:
-    if isinstance(error, UnsafeStoreError):
+    # Callers may mend these two and commit again, and decide by the class.
+    if isinstance(error, UnsafeStoreError | StorageFullError):
         return error
     return CommitRejectedError(
         f"The store refused the commit: {error.problem}", cause=error.cause, fix=error.fix

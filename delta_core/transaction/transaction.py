@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 from uuid import uuid4
 
 from delta_core.actions import Action
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
@@ -47,6 +48,7 @@ MAX_COMMITS_IN_SEGMENT = 500
 """A snapshot of more commits than this is read anew, once in so many: perhaps there is a checkpoint."""
 
 
+@public_class
 class Transaction:
     """Stages actions and what was read, then commits them as one version.
 
@@ -94,6 +96,13 @@ class Transaction:
         self._rows_preserved: bool | None = None
         self._prepared: StagedCommit | None = None
         self._finished = False
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ConfigurationError, which says what to pass instead."""
+        raise refuse_pickle(
+            "A Transaction",
+            "Begin and commit it in one process; what others read and write can be added to it there.",
+        )
 
     @classmethod
     def begin(

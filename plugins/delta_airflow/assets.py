@@ -1,17 +1,25 @@
 """Delta tables as Airflow assets: URIs of the scheme `delta`.
 
-`delta://local/data/flights` is the table in the worker's directory `/data/flights`. The authority is
-required: without one, Airflow's own normalisation would drop the slashes before the path.
+`delta://local/data/flights` is the table in the worker's directory `/data/flights`, and
+`delta://s3/bucket/flights` the table `s3://bucket/flights`: of other stores the authority is the scheme. The
+authority is required: without one, Airflow's own normalisation would drop the slashes before the path.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset
 
+from delta_core.errors import InvalidUriError
+from delta_core.storage.remote_uri import parse_remote_uri
+from delta_core.storage.uri import uri_scheme, uri_text
+
 LOCAL_AUTHORITY = "local"
+
+_URI_SAFE = "/=:@!$&'()*+,;~-._"
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
@@ -32,34 +40,43 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     return uri._replace(netloc=uri.netloc.lower(), path=path, fragment="")
 
 
-def asset_uri(table_uri: str) -> str:
-    """The asset URI of a table's path or `file:` URI.
+def asset_uri(table_uri: str | os.PathLike[str]) -> str:
+    """The asset URI of a table: one for all spellings of its path or URI, wherever it is read.
 
     Raises:
-        ValueError: the path is relative or of another scheme.
+        InvalidUriError: the path is relative, or it is no URI of a table.
     """
-    if table_uri.startswith("file:"):
-        parts = urlsplit(table_uri)
+    text = uri_text(table_uri)
+    scheme = uri_scheme(text)
+    if scheme not in (None, "file"):
+        remote = parse_remote_uri(text)
+        below = f"/{quote(remote.path, safe=_URI_SAFE)}" if remote.path else ""
+        return f"delta://{remote.scheme}/{remote.authority}{below}"
+    path = text
+    if scheme == "file":
+        parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
-            raise ValueError(f"{table_uri!r} names a host")
+            raise InvalidUriError(f"{text!r} names a host.", fix="Write file:///path of the table.")
         path = unquote(parts.path)
-    else:
-        path = table_uri
-    if not path.startswith("/"):
-        raise ValueError(f"{table_uri!r} is neither an absolute path nor a file: URI")
-    quoted = quote(posixpath.normpath("/" + path.lstrip("/")), safe="/=:@!$&'()*+,;~-._")
+    if not path.startswith("/") or "\0" in path or posixpath.normpath(path).strip("/") == "":
+        raise InvalidUriError(
+            f"{text!r} is neither an absolute path nor a URI of a table.",
+            cause="An asset has one name on every machine, and what a path starts from may be another there.",
+            fix="Write, for example, /data/flights or s3://bucket/flights.",
+        )
+    quoted = quote(posixpath.normpath("/" + path.lstrip("/")), safe=_URI_SAFE)
     return f"delta://{LOCAL_AUTHORITY}{quoted}"
 
 
-def table_asset(table_uri: str, *, name: str | None = None) -> Asset:
+def table_asset(table_uri: str | os.PathLike[str], *, name: str | None = None) -> Asset:
     """The asset of a table, to name as an outlet, an inlet or a DAG's schedule.
 
     Args:
-        table_uri: an absolute path or a `file:` URI.
+        table_uri: an absolute path, or a URI of any store: `s3://bucket/flights`.
         name: how the UI calls it; the asset URI when left out.
 
     Raises:
-        ValueError: the URI is not of a kind that has an asset.
+        InvalidUriError: the path is relative, or it is no URI of a table.
     """
     uri = asset_uri(table_uri)
     return Asset(name=name or uri, uri=uri)
@@ -69,5 +86,5 @@ def same_table(candidate_asset_uri: str, table_uri: str) -> bool:
     """True when an asset URI is that of the table."""
     try:
         return candidate_asset_uri == asset_uri(table_uri)
-    except ValueError:
+    except InvalidUriError:
         return False

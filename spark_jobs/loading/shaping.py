@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
 from delta_core.snapshot.snapshot import Snapshot
+from spark_jobs.failures import as_delta_error
+from spark_jobs.loading.order import sort_items
 from spark_jobs.loading.source_params import Source
 from spark_jobs.reader.read import read_snapshot
 from spark_jobs.writer.columns import quoted
@@ -26,7 +28,7 @@ DEDUPLICATE_SCHEMA: Final[Mapping[str, Any]] = {
         "order_by": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
-            "description": "Spark SQL expressions, such as seq DESC: the first row stays",
+            "description": "Spark SQL, such as seq DESC NULLS LAST: the first row stays; nulls are last",
         },
         "against_table": {
             "type": "boolean",
@@ -105,12 +107,23 @@ def deduplicated(
 
     Raises:
         SchemaMismatchError: a key is no column of the rows, or of the table.
+        InvalidJobSpecError: there is nothing to order by in an item of the order.
+        JobFailedError: Spark does not take an item of the order.
     """
+    if wanted is None:
+        return frame
+    try:
+        return _deduplicated(spark, frame, wanted, table)
+    except Exception as error:
+        raise as_delta_error(error, doing="deduplicating the rows") from error
+
+
+def _deduplicated(
+    spark: SparkSession, frame: DataFrame, wanted: Deduplication, table: Snapshot | None
+) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.window import Window
 
-    if wanted is None:
-        return frame
     present = {name.casefold(): name for name in frame.columns}
     if missing := [key for key in wanted.keys if key.casefold() not in present]:
         raise SchemaMismatchError(
@@ -120,11 +133,12 @@ def deduplicated(
         )
     keys = [fn.col(quoted(present[key.casefold()])) for key in wanted.keys]
     rank = f"__deltaward_{secrets.token_hex(8)}"
-    order = [_ordering(text) for text in wanted.order_by] or [fn.lit(0)]
+    order = [item.column() for item in sort_items(wanted.order_by)] or [fn.lit(0)]
     no_key = fn.lit(False)
     for key in keys:
         no_key = no_key | key.isNull()
     ranked = frame.withColumn(rank, fn.row_number().over(Window.partitionBy(*keys).orderBy(*order)))
+    _ = ranked.columns  # a session on a server looks at the order only now
     frame = ranked.where((fn.col(rank) == 1) | no_key).drop(rank)
     if not wanted.against_table or table is None:
         return frame
@@ -134,14 +148,3 @@ def deduplicated(
     for index, key in enumerate(keys):
         same = same & (key == fn.col(f"{rank}_{index}"))
     return frame.join(known, same, "left_anti")
-
-
-def _ordering(text: str) -> Any:
-    """`seq DESC` as a column; Spark's `expr` alone does not know the direction."""
-    from pyspark.sql import functions as fn
-
-    words = text.rsplit(None, 1)
-    direction = words[1].lower() if len(words) == 2 else ""
-    if direction == "desc":
-        return fn.expr(words[0]).desc_nulls_last()
-    return fn.expr(words[0] if direction == "asc" else text).asc_nulls_last()

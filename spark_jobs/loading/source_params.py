@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from delta_core.errors import InvalidJobSpecError, SchemaError
 from delta_core.policies.contract import schema_of_columns
 from delta_core.schema.types import StructType
+from delta_core.storage.uri import with_home
 from spark_jobs.loading.contract import COLUMNS_SCHEMA
 
 FORMATS: Final = ("parquet", "csv", "json", "delta")
@@ -127,7 +128,7 @@ def parse_source(source: Mapping[str, Any]) -> Source:
         )
     return Source(
         format=chosen,
-        uris=tuple(source["uris"]),
+        uris=tuple(map(with_home, source["uris"])),
         options={key: as_option(value) for key, value in (source.get("options") or {}).items()},
         schema=_columns(source.get("schema")),
         corrupt_column=source.get("corrupt_column"),

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from airflow.sdk import Asset
 from airflow.sdk.types import TaskInstanceKey
 
 from delta_airflow.assets import asset_uri, same_table, sanitize_uri, table_asset
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
+from delta_core.errors import InvalidUriError
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,52 @@ def test_a_table_has_one_asset_however_it_is_spelled() -> None:
     assert not same_table("delta://local/data/t2", "s3://bucket/t2")
 
 
-@pytest.mark.parametrize("uri", ["data/t", "s3://bucket/t", "file://host/t"])
+@pytest.mark.parametrize(
+    ("uri", "asset"),
+    [
+        ("s3://bucket/t", "delta://s3/bucket/t"),
+        ("s3a://bucket/a%20b/t/", "delta://s3/bucket/a%20b/t"),
+        ("s3://bucket", "delta://s3/bucket"),
+        ("gs://Bucket_1/t", "delta://gs/Bucket_1/t"),
+        ("az://container/t", "delta://az/container/t"),
+        ("abfs://c@a.dfs.core.windows.net/t", "delta://abfss/c@a.dfs.core.windows.net/t"),
+        ("hdfs://nn:8020/data/t", "delta://hdfs/nn:8020/data/t"),
+        ("webhdfs://nn:9870/t", "delta://webhdfs/nn:9870/t"),
+        ("mine://place/t", "delta://mine/place/t"),
+        ("file:///data/t", "delta://local/data/t"),
+    ],
+)
+def test_a_table_of_every_store_has_an_asset(uri: str, asset: str) -> None:
+    # Airflow normalises what it is given; the asset must be found under the name that an outlet has.
+    assert table_asset(uri).uri == asset == Asset(name="x", uri=asset).uri
+    assert same_table(table_asset(uri).uri, uri)
+    assert not same_table(asset, "/data/other")
+
+
+def test_no_two_tables_have_one_asset() -> None:
+    uris = ["/s3/bucket/t", "s3://bucket/t", "gs://bucket/t", "s3://bucket-t", "/bucket/t", "az://bucket/t"]
+    assert len({asset_uri(uri) for uri in uris}) == len(uris)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "data/t",
+        "~/t",
+        "/",
+        "",
+        "file://host/t",
+        "file:///",
+        "s3:///t",
+        "s3://u:secret@bucket/t",
+        "s3://b/a/../t",
+    ],
+)
 def test_what_has_no_asset_is_refused(uri: str) -> None:
-    with pytest.raises(ValueError, match=r"absolute path|host"):
+    with pytest.raises(InvalidUriError) as caught:
         asset_uri(uri)
+    assert caught.value.fix
+    assert "secret" not in str(caught.value)
 
 
 def key(**changes: object) -> TaskInstanceKey:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from delta_airflow.hooks.settings import EXTRA_NAMES, RunnerName, parse_settings
+from delta_airflow.hooks.settings import EXTRA_NAMES, STORAGE_OPTIONS, RunnerName, parse_settings
 from delta_airflow.provider_info import get_provider_info
 from delta_core.errors import ConfigurationError
+from delta_core.storage.open import open_store
+from delta_core.storage.option_names import WEBHDFS_OPTIONS, is_option, is_secret
 
 
 def test_nothing_given_is_an_inline_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,7 +75,8 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
         ("work_dir", "relative/path"),
         ("allowed_roots", {"a": 1}),
         ("storage_options", "not json"),
-        ("storage_options", {"aws_region": 1}),
+        ("storage_options", {"aws_region": ["x"]}),
+        ("storage_options", {"aws_region": None}),
         ("deadline_seconds", -1),
         ("deadline_seconds", "nan"),
         ("deadline_seconds", True),
@@ -85,9 +89,33 @@ def test_a_value_that_is_not_valid_is_refused(name: str, value: Any) -> None:
 
 
 def test_storage_options_are_taken_by_allow_list_and_their_values_stay_out_of_messages() -> None:
-    with pytest.raises(ConfigurationError, match="allow_http") as caught:
-        parse_settings({"storage_options": {"allow_http": "hunter2", "aws_region": "x"}})
+    with pytest.raises(ConfigurationError, match="conditional_put") as caught:
+        parse_settings({"storage_options": {"conditional_put": "hunter2", "aws_region": "x"}})
     assert "hunter2" not in str(caught.value)
+
+
+MINIO = {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+
+
+@pytest.mark.parametrize("spelling", ["AWS_ALLOW_HTTP", "aws_allow_http", "allow_http", "ALLOW_HTTP"])
+@pytest.mark.parametrize("value", ["true", True])
+def test_a_connection_takes_every_option_that_the_core_takes(spelling: str, value: str | bool) -> None:
+    options = {**MINIO, "AWS_REGION": "us-east-1", spelling: value}
+    settings = parse_settings({"storage_options": json.dumps(options)})
+    assert settings.storage_options == {**options, spelling: "true"}
+    assert open_store("s3://bucket/t", storage_options=settings.storage_options).uri == "s3://bucket/t"
+
+
+@pytest.mark.parametrize("name", sorted(STORAGE_OPTIONS))
+def test_options_are_known_in_upper_case_too(name: str) -> None:
+    assert is_option(name)
+    assert is_option(name.upper()) or name in WEBHDFS_OPTIONS
+
+
+def test_a_secret_is_one_in_every_spelling() -> None:
+    names = ("AWS_SECRET_ACCESS_KEY", "token", "azure_storage_sas_token", "GOOGLE_SERVICE_ACCOUNT_KEY")
+    assert all(is_secret(name) for name in (*names, "delegation_token", "access_key", "account_key"))
+    assert not any(is_secret(name) for name in ("aws_region", "allow_http", "timeout", "use_azure_cli"))
 
 
 def test_secrets_are_not_in_the_repr() -> None:

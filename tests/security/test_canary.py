@@ -29,11 +29,9 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
 from delta_core.observability import JsonFormatter, TextFormatter
-from delta_core.storage.azure import AZURE_OPTIONS
-from delta_core.storage.gcs import GCS_OPTIONS
 from delta_core.storage.open import open_store
+from delta_core.storage.option_names import AZURE_OPTIONS, GCS_OPTIONS, S3_OPTIONS
 from delta_core.storage.probe import forget_probes
-from delta_core.storage.s3 import S3_OPTIONS
 
 pytestmark = pytest.mark.slow
 

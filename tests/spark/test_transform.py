@@ -234,6 +234,32 @@ def test_one_row_stays_for_each_key_in_the_batch_and_in_the_table(
 
 
 @pytest.mark.parametrize(
+    ("order", "stays"),
+    [("v DESC NULLS FIRST, w DESC", 5), ("v desc nulls last", 2), ("coalesce(v, 9) ASC", 1)],
+)
+def test_an_order_is_one_of_spark_sql(spark: SparkSession, tmp_path: Path, order: str, stays: int) -> None:
+    lines = [
+        '{"k": "a", "v": 1, "w": 1}',
+        '{"k": "a", "v": 3, "w": 2}',
+        '{"k": "a", "w": 4}',
+        '{"k": "a", "w": 5}',
+    ]
+    select = {"k": "k", "v": "cast(v AS int)", "w": "cast(w AS int)"}
+    source = json_source(tmp_path / "a.json", *lines, select=select)
+    done(load(spark, tmp_path / "t", source, deduplicate={"keys": ["k"], "order_by": [order]}))
+    assert [row["w"] for row in rows_of(tmp_path / "t")] == [stays]
+
+
+@pytest.mark.parametrize("order", ["v DOWN", "nowhere", "no_function(v)", "v DESC NULLS SOMEWHERE"])
+def test_an_order_that_is_none_is_told(spark: SparkSession, tmp_path: Path, order: str) -> None:
+    source = json_source(tmp_path / "a.json", '{"k": "a", "v": 1}', select={"k": "k", "v": "v"})
+    result = load(spark, tmp_path / "t", source, deduplicate={"keys": ["k"], "order_by": [order]})
+    assert result.error is not None
+    assert result.error.code == "JOB_FAILED"
+    assert "deduplicating the rows" in result.error.message
+
+
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"format": "parquet", "version": 1}, "version"),

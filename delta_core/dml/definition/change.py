@@ -14,6 +14,7 @@ from delta_core.actions import Action, Metadata
 from delta_core.clock import Clock
 from delta_core.dml.definition.iceberg_files import begins_for_iceberg, require_iceberg_files
 from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.schema.evolution import warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -88,6 +89,8 @@ def commit_change(
         refuse_change_columns(schema, defined.configuration)
     if defined is not snapshot.metadata:
         require_universal_format(defined, previous=snapshot.metadata)
+    if defined.schema_string != snapshot.metadata.schema_string:
+        warn_of_void(snapshot.schema, schema)
     protocol = protocol_for(schema, defined.configuration, current=snapshot.protocol, request=request)
     transaction = Transaction.begin(
         snapshot,

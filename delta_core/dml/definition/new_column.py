@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_core.boundary import public, public_class
 from delta_core.dml.arguments import require_text
 from delta_core.errors import ConfigurationError
 from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY, with_metadata
@@ -16,6 +17,7 @@ from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
 
 
+@public_class
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityGenerator:
     """How an identity column counts: from `start` on, in steps of `step`, which is not 0."""
@@ -34,6 +36,7 @@ class IdentityGenerator:
                 )
 
 
+@public
 def define_column(
     name: str,
     data_type: GivenType,

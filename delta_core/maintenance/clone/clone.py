@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
@@ -25,6 +26,7 @@ from delta_core.transaction.commit_result import AlreadyApplied
 from delta_core.transaction.idempotency import already_applied
 
 
+@public
 def clone_table(
     source_uri: str | os.PathLike[str],
     target_uri: str | os.PathLike[str],

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from delta_core.errors import DeltaError, StorageError
+from delta_core.errors import DeltaError, StorageError, StorageFullError
 from delta_core.execution.executor import JsonObject
 from delta_core.storage.lent import task_store
+from delta_core.storage.local_errors import translated
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
 
@@ -29,7 +32,10 @@ def local_spill() -> Iterator[dict[str, Any]]:
 
     It lies where temporary files go (`TMPDIR`).
     """
-    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    try:
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
+    except OSError as error:
+        raise _not_spilled(error, "temporary files") from error
     try:
         yield {"uri": folder, "directory": ""}
     finally:
@@ -50,21 +56,34 @@ def shared_spill(store: LogStore) -> Iterator[dict[str, Any]]:
 
 
 def spill_output(place: JsonObject, name: str) -> AbstractContextManager[pa.NativeFile]:
-    """A writer for a file of the place."""
+    """A writer for a file of the place.
+
+    Raises:
+        StorageFullError: there is no room for the rows.
+        StorageError: they cannot be written there for another reason.
+    """
     store = task_store(place["uri"])
     root = local_root(store)
     if root is None:
         return store.open_output(_path(place, name))
     # Past the store, which would make the file durable: nobody needs it after a crash.
-    path = root / _path(place, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    return _local_output(root / _path(place, name))
+
+
+@contextmanager
+def _local_output(path: Path) -> Iterator[pa.NativeFile]:
     try:
-        sink: AbstractContextManager[pa.NativeFile] = pa.OSFile(str(path), "wb")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pa.OSFile(os.fsencode(path), "wb") as sink:
+            yield sink
     except OSError as error:
-        raise StorageError(
-            f"rows cannot be spilled to {path}", cause=str(error), fix="make room, or point TMPDIR elsewhere"
-        ) from error
-    return sink
+        raise _not_spilled(error, str(path)) from error
+
+
+def _not_spilled(error: OSError, path: str) -> StorageError:
+    found = translated(error, path, "spill rows to")
+    kind = StorageFullError if isinstance(found, StorageFullError) else StorageError
+    return kind(found.problem, cause=found.cause, fix="Make room there, or point TMPDIR elsewhere.")
 
 
 def spill_input(place: JsonObject, name: str) -> pa.NativeFile:

@@ -24,8 +24,11 @@ from delta_core.maintenance.convert.listing import (
     require_partitioning_given,
 )
 from delta_core.maintenance.convert.schema_union import SchemaUnion
-from delta_core.schema.evolution import require_writable_void, validate_schema
+from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
+from delta_core.schema.evolution import require_writable_void, warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
+from delta_core.schema.mapping_assignment import assign_existing, strip_mapping
+from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage.lent import lent_to_tasks
@@ -54,7 +57,7 @@ _FILES_AT_A_TIME = 1024
 _NOT_OF_FILES: Mapping[str, str] = {
     "delta.constraints.": "Rows that are there have not been checked: add the constraint with "
     "DeltaTable.alter.add_constraint afterwards, which checks them.",
-    "delta.columnmapping.": "Convert first, then set the property, which keeps the names in the files.",
+    "delta.columnmapping.maxcolumnid": "Leave it out: it counts the ids that columns were given.",
     "delta.enableicebergcompat": "Files must have been written for Iceberg from the beginning.",
     "delta.enablematerializepartitioncolumnsfeature": "The files were not written with partition columns.",
 }
@@ -145,12 +148,18 @@ def plan_conversion(
         runner = executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
         schema, described = footers.read(runner, files, SchemaUnion(widens=widening))
     names = tuple(column.name for column in columns)
-    validate_schema(schema, names)
+    table_columns = TableColumns(schema=schema, partition_columns=names, configuration=properties).validated()
     require_writable_void(schema)
-    require_stats_columns(TableColumns(schema=schema, partition_columns=names, configuration=properties))
+    warn_of_void(None, schema)
+    require_stats_columns(table_columns)
     # Hidden columns get their names as in a table that is created empty.
     properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)
     refuse_unsupported_definition(schema, properties, request=request)
+    if table_columns.is_mapped:
+        # The files have the columns' own names, which are their physical ones from now on.
+        unmapped = replace(table_columns, schema=strip_mapping(schema), configuration=properties)
+        mapped = assign_existing(unmapped)
+        schema, properties = mapped.schema, dict(mapped.configuration)
     metadata = Metadata(
         id=str(uuid4()),
         schema_string=schema_to_json(schema),
@@ -245,6 +254,12 @@ def _check_properties(properties: Mapping[str, str]) -> None:
                     cause="It says something about the files, which were written without it.",
                     fix=advice,
                 )
+    if parse_mode(properties.get(MODE_KEY, "none")) is ColumnMappingMode.ID:
+        raise InvalidTablePropertyError(
+            f"The table property {MODE_KEY} cannot be id in a conversion.",
+            cause="The mode id finds columns by ids in the files, and these were written without any.",
+            fix="Use the mode name, which keeps the names in the files.",
+        )
     refuse_internal_properties(properties)
     refuse_unknown_properties(properties)
     require_own_values(properties)

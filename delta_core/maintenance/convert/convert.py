@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
 from delta_core.errors import ConfigurationError, TableExistsError
@@ -28,6 +29,7 @@ from delta_core.transaction.commit_properties import (
 from delta_core.transaction.commit_result import Committed
 
 
+@public
 def convert_to_deltalake(
     uri: str | os.PathLike[str],
     *,
@@ -51,7 +53,8 @@ def convert_to_deltalake(
 
     The table's schema is the union of the files', all nullable. A column must have one type in all of them;
     `byte`, `short` and `int` count as one, and with the property `delta.enableTypeWidening` types may
-    differ that widen without loss. Times stored as INT96 are instants.
+    differ that widen without loss. Times stored as INT96 are instants. Names that a table has only with
+    column mapping, such as those with spaces, ask for the property `delta.columnMapping.mode` = `name`.
 
     Requests: a walk through the directory, two or three small reads of each file, several side by side, and
     the commit.

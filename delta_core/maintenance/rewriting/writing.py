@@ -16,6 +16,7 @@ from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.schema.required import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
+from delta_core.storage.parquet_output import parquet_writer
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat, page_version_of
 
@@ -59,7 +60,7 @@ def write_file(
     footers: list[pq.FileMetaData] = []
     with (
         layout.store.open_output(path) as sink,
-        pq.ParquetWriter(
+        parquet_writer(
             sink,
             schema,
             use_dictionary=list(encoding.dictionary),

@@ -23,6 +23,7 @@ from delta_airflow.runners.run_directory import RunDirectory, read_result_file
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.uris import uris_of
+from delta_core.storage.option_names import is_secret
 from delta_core.storage.uri import canonical_table_uri, uri_scheme
 
 _ENGINES = {
@@ -191,7 +192,7 @@ def settings_of(connection: Connection) -> ConnectionSettings:
             )
     settings = parse_settings(extra, password=connection.password)
     for name, value in settings.storage_options.items():
-        if "secret" in name or "token" in name or "access_key" in name:
+        if is_secret(name):
             mask_secret(value)
     if settings.connect_token:
         mask_secret(settings.connect_token)

@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError
+from delta_core.storage.option_names import ALL_OPTIONS, is_option
+from delta_core.storage.store_options import option_texts
 
 
 class RunnerName(StrEnum):
@@ -27,18 +29,11 @@ class RunnerName(StrEnum):
     SPARK_CONNECT = "spark_connect"
 
 
-STORAGE_OPTIONS = frozenset(
-    {
-        "aws_access_key_id",
-        "aws_endpoint_url",
-        "aws_region",
-        "aws_secret_access_key",
-        "aws_session_token",
-        "aws_virtual_hosted_style_request",
-    }
-)
-"""Storage options that a connection may hold. Each goes to the store, never into a spec or an argument."""
+STORAGE_OPTIONS = ALL_OPTIONS
+"""Storage options that a connection may hold, in any spelling that stores take: what the core's stores know.
+Each goes to the store, never into a spec or an argument."""
 
+_OPTIONS = "a JSON object of texts, numbers, true and false"
 _SPARK_BINARIES = frozenset({"spark-submit", "spark2-submit", "spark3-submit"})
 _PYTHON_NAME = re.compile(r"python(\d+(\.\d+)?)?")
 _MASTER = re.compile(r"(local(\[[\d*,]+\])?|yarn|(spark|k8s)://\S+)")
@@ -183,16 +178,19 @@ def _storage_options(value: object) -> dict[str, str]:
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise _invalid("storage_options", "a JSON object of texts") from error
-    if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
-        raise _invalid("storage_options", "a JSON object of texts")
-    unknown = sorted(set(value) - STORAGE_OPTIONS)
+            raise _invalid("storage_options", _OPTIONS) from error
+    if not isinstance(value, dict):
+        raise _invalid("storage_options", _OPTIONS)
+    unknown = sorted(name for name in map(str, value) if not is_option(name))
     if unknown:
         raise ConfigurationError(
-            f"The connection has storage options that are not allowed: {', '.join(map(str, unknown))}",
+            f"The connection has storage options that are not allowed: {', '.join(unknown)}",
             fix=f"Remove them; allowed are {', '.join(sorted(STORAGE_OPTIONS))}",
         )
-    return dict(value)
+    try:
+        return option_texts(value)
+    except ConfigurationError as error:
+        raise _invalid("storage_options", _OPTIONS) from error
 
 
 def _deadline_seconds(value: object) -> float:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.data.row_batch import HiddenIds, RowBatch
-from delta_core.errors import InvalidTableError
+from delta_core.errors import InputDataError, InvalidTableError
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
 from tests.support.planned_tables import PlannedTable, column, mapped, struct
 
@@ -215,7 +215,7 @@ def test_a_failed_write_of_a_mapped_table_leaves_no_file(tmp_path):
         yield good
         raise RuntimeError("the source is gone")
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(InputDataError, match="the source is gone"):
         table.write(pa.RecordBatchReader.from_batches(ARROW, batches()), max_rows_per_file=1)
     assert table.files() == []
 

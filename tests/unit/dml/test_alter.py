@@ -81,7 +81,7 @@ def test_properties_are_set_and_unset(table: DeltaTable) -> None:
         table.alter.set_properties({"delta.appendOnly": "perhaps"})
     with pytest.raises(UnsupportedTableFeatureError, match="clustering"):
         table.alter.set_properties({"delta.feature.clustering": "supported"})
-    with pytest.raises(InvalidTablePropertyError, match="sets no table property"):
+    with pytest.raises(InvalidTablePropertyError, match="are no table properties"):
         table.alter.set_properties("delta.appendOnly")  # type: ignore[arg-type]
     assert table.version() == 2
 

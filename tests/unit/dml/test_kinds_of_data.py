@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import ConfigurationError, DeltaError, SchemaError, SchemaMismatchError
+from delta_core.errors import ConfigurationError, DeltaError, InputDataError, SchemaError, SchemaMismatchError
 
 VIEWS = pa.array(["x", "y"], pa.string_view())
 
@@ -126,6 +126,7 @@ def test_a_failed_write_leaves_nothing_to_be_collected(
     reader = pa.RecordBatchReader.from_batches(
         pa.schema([("part", pa.string()), ("id", pa.int64())]), broken()
     )
-    with pytest.raises(OSError, match="the source broke"):
+    with pytest.raises(InputDataError, match="OSError: the source broke") as caught:
         write_deltalake(tmp_path / "t", reader, partition_by="part")
+    assert isinstance(caught.value.__cause__, OSError)
     assert not list(tmp_path.rglob("*.parquet"))

@@ -19,6 +19,7 @@ from delta_core.errors import (
     ConstraintViolationError,
     DeltaError,
     ExpressionError,
+    InputDataError,
     InvalidTableError,
     InvalidTablePropertyError,
     MetadataChangedError,
@@ -225,7 +226,7 @@ class TestData:
             yield rows(2).to_batches()[0]
             raise RuntimeError("the source broke")
 
-        with pytest.raises(RuntimeError, match="the source broke"):
+        with pytest.raises(InputDataError, match="RuntimeError: the source broke"):
             write(tmp_path, pa.RecordBatchReader.from_batches(schema, batches()), mode="append")
         assert ids(tmp_path) == [1]
         assert data_files(tmp_path) == live_paths(tmp_path)

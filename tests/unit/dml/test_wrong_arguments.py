@@ -31,7 +31,7 @@ Call = Callable[[DeltaTable], Any]
         (lambda table: table.delete(Column(("id",))), ExpressionError),
         (lambda table: table.delete(Column(("part",))), ExpressionError),
         (lambda table: table.alter.rename_column("id", None), ConfigurationError),
-        (lambda table: table.alter.set_properties({"delta.appendOnly": True}), InvalidTablePropertyError),
+        (lambda table: table.alter.set_properties({"delta.appendOnly": [True]}), InvalidTablePropertyError),
         (lambda table: table.alter.set_properties({"owner": None}), InvalidTablePropertyError),
         (lambda table: table.alter.set_properties({1: "x"}), InvalidTablePropertyError),
         (lambda table: table.alter.add_constraint({" ": "id > 0"}), ConfigurationError),
@@ -65,7 +65,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path, call: Call, error: type[Del
 
 
 def test_properties_of_a_new_table_are_texts(tmp_path: Path) -> None:
-    wrong: Any = {"delta.appendOnly": True}
+    wrong: Any = {"delta.appendOnly": b"true"}
     with pytest.raises(InvalidTablePropertyError, match="texts"):
         write_deltalake(tmp_path / "t", pa.table({"id": [1]}), configuration=wrong)
     assert not (tmp_path / "t").exists()

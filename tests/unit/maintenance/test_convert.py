@@ -411,7 +411,7 @@ def test_a_repeated_call_with_a_key_changes_nothing(tmp_path: Path) -> None:
 )
 def test_properties_that_say_what_nobody_knows_are_refused(tmp_path: Path, key: str) -> None:
     written(tmp_path / "a.parquet", pa.table({"id": [1]}))
-    values = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"}
+    values = {"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "3"}
     with pytest.raises((InvalidTablePropertyError, UnsupportedTableFeatureError)):
         convert_to_deltalake(tmp_path, configuration={key: values.get(key, "true")})
     assert not (tmp_path / "_delta_log").exists()

@@ -18,9 +18,9 @@ from delta_core.errors import (
     ObjectNotFoundError,
     PathEscapeError,
     StorageError,
+    StorageFullError,
     StorePermissionError,
     UnsafeStoreError,
-    WriteRefusedError,
 )
 from delta_core.storage import local
 from delta_core.storage.local import LocalLogStore
@@ -144,8 +144,8 @@ def test_full_disk_leaves_nothing(store: LocalLogStore, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (errno.ENOSPC, WriteRefusedError),
-        (errno.EDQUOT, WriteRefusedError),
+        (errno.ENOSPC, StorageFullError),
+        (errno.EDQUOT, StorageFullError),
         (errno.EIO, NotWrittenError),
         (errno.EMFILE, NotWrittenError),
         (errno.EROFS, StorePermissionError),

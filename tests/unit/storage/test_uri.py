@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError, InvalidUriError, PathEscapeError
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import (
@@ -40,6 +42,34 @@ def test_all_spellings_of_a_local_table_are_one(tmp_path: Path, monkeypatch: pyt
     assert {canonical_table_uri(text) for text in spellings} == {expected}
     assert local_path_of_uri(expected) == table
     assert expected.endswith("/a%20b%2520%C3%BC")
+
+
+def test_a_tilde_in_front_is_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    write_deltalake("~/t", pa.table({"a": [1]}))
+    assert [path.name for path in home.iterdir()] == ["t"]
+    assert not list(here.iterdir())
+    assert DeltaTable(Path("~/t")).table_uri == DeltaTable("~//./t/").table_uri == f"file://{home}/t"
+    assert canonical_table_uri("~") == f"file://{home}"
+    assert canonical_table_uri("~root/t") == "file://" + os.path.expanduser("~root/t")
+
+
+@pytest.mark.parametrize("path", ["a/~/t", "./~/t", "a~", "%7E/t"])
+def test_any_other_tilde_is_a_letter(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert local_path_of_uri(canonical_table_uri(path)) == Path(os.path.normpath(tmp_path / path))
+    assert canonical_table_uri("file:///~/t") == "file:///~/t"
+    assert canonical_table_uri("s3://bucket/~/t") == "s3://bucket/~/t"
+
+
+@pytest.mark.parametrize("path", ["~no-such-user-here/t", "~~", "~\udcff/t"])
+def test_the_home_of_nobody_is_refused(path: str) -> None:
+    with pytest.raises(InvalidUriError, match="home that is not there"):
+        canonical_table_uri(path)
 
 
 @pytest.mark.parametrize("uri", ["", "dbfs:/t", "file://host/t", "a\0b"])
