@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
@@ -58,20 +58,29 @@ class StagedFiles:
         """The position of each file's first row, and at the end the number of all rows."""
         return [0, *accumulate(self._row_count(index) for index in range(len(self.adds)))]
 
-    def batches(self, index: int) -> Iterator[pa.RecordBatch]:
-        """The rows of one file, in order, with the table's columns and types."""
+    def batches(self, index: int, *, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one file, in order, with the table's columns and types.
+
+        Args:
+            index: of the file.
+            columns: those that are read; all when None.
+        """
+        names = [name for name in self.schema.names if columns is None or name in columns]
         return read_file(
             self.store,
             resolve_data_path(self.adds[index].path, root_uri=self.store.uri),
             schema=self.schema,
+            # Read without a column, a file would not tell how many rows it has.
+            columns=names or self.schema.names[:1],
             partition_values=self.adds[index].partition_values,
             partition_columns=self.partition_columns,
         )
 
-    def to_table(self) -> pa.Table:
-        """All rows in memory, by position."""
-        parts = [batch for index in range(len(self.adds)) for batch in self.batches(index)]
-        return pa.Table.from_batches(parts, schema=to_arrow(self.schema))
+    def to_table(self, *, columns: Collection[str] | None = None) -> pa.Table:
+        """All rows in memory, by position; of all columns when None are named."""
+        parts = [batch for index in range(len(self.adds)) for batch in self.batches(index, columns=columns)]
+        fields = [field for field in self.schema if columns is None or field.name in columns]
+        return pa.Table.from_batches(parts, schema=to_arrow(StructType(tuple(fields))))
 
     def take(self, positions: Positions) -> pa.Table:
         """The rows at ascending positions. Reads only the files that hold some."""
