@@ -34,10 +34,6 @@ _NO_ORDER = (
 _REFUSED: Final = {
     "expect_column_values_to_be_increasing": (_NO_ORDER, "Compare two columns of a row instead"),
     "expect_column_values_to_be_decreasing": (_NO_ORDER, "Compare two columns of a row instead"),
-    "expect_multicolumn_values_to_be_unique": (
-        "Its own meaning is unclear: each row by itself, or all rows together",
-        "Say expect_select_column_values_to_be_unique_within_record or expect_compound_columns_to_be_unique",
-    ),
 }
 
 
