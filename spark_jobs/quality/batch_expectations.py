@@ -191,6 +191,4 @@ LIBRARY_EXPECTATIONS: Final = frozenset(
 
 def library_rule(arguments: Arguments) -> LibraryRule:
     """For the library's own statistics, and for expectations that a deployment has registered with it."""
-    if arguments.raw("row_condition") is not None:
-        return LibraryRule()
-    return LibraryRule(columns=arguments.spec.columns)
+    return LibraryRule(asked=arguments.asked(ignore=Ignore.NONE))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from spark_jobs.quality.expectations_library import validate
 from spark_jobs.quality.outcome import ExpectationOutcome, outcome_of_library
 from spark_jobs.quality.params import MAX_SAMPLES
-from spark_jobs.quality.rules import LibraryRule
+from spark_jobs.quality.rules import LibraryRule, Rows
 from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
 
@@ -42,8 +42,16 @@ def evaluate_with_library(
             outcomes[index] = ExpectationOutcome(planned=item, success=False, error=_too_many(staged.rows))
             continue
         assert isinstance(item.rule, LibraryRule)
-        frame = to_frame(staged.to_table(columns=item.rule.columns or None))
-        for _, result in validate(frame, {index: item.expectation}, result_format=_RESULT_FORMAT):
+        asked = item.rule.asked
+        table = staged.to_table(columns=asked.needed if asked.columns else None)
+        frame = to_frame(table)
+        expectation = item.expectation
+        if asked.where is not None:
+            # Which rows are asked is said by our predicates; the index keeps their positions.
+            masks = [asked.mask(Rows(batch)) for batch in table.to_batches()]
+            frame = frame[np.concatenate([np.empty(0, dtype=bool), *masks])]
+            expectation = expectation.copy(update={"row_condition": None, "condition_parser": None})
+        for _, result in validate(frame, {index: expectation}, result_format=_RESULT_FORMAT):
             rows = _positions(result) if item.row_level else None
             outcomes[index] = outcome_of_library(item, result, samples=samples, rows=rows)
     return outcomes

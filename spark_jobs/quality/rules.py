@@ -183,10 +183,10 @@ class LibraryRule:
     """Great Expectations judges, on pandas, whatever the number of rows.
 
     Attributes:
-        columns: that it reads; all when empty.
+        asked: the columns that it is about, none for all, and the row condition.
     """
 
-    columns: tuple[str, ...] = ()
+    asked: Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -352,6 +352,15 @@ CASES = (
     ),
     value("value_z_scores_to_be_less_than", 7, column="n", threshold=1.3, double_sided=False),
     value("values_to_not_be_outliers", column="a"),
+    value(
+        "value_z_scores_to_be_less_than",
+        7,
+        column="n",
+        threshold=1.1,
+        double_sided=False,
+        row_condition="n BETWEEN 3 AND 8",
+        condition_parser="spark",
+    ),
     batch("table_row_count_to_equal", True, value=8),
     batch(
         "table_row_count_to_be_between", False, max_value=3, row_condition="n > 3", condition_parser="spark"
