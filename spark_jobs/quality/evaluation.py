@@ -130,8 +130,8 @@ def _samples(
     positions: Positions = np.unique(np.asarray([one for some in wanted.values() for one in some], np.int64))
     if not len(positions):
         return {}
-    columns = {name for index, some in wanted.items() if some for name in planned[index].spec.columns}
-    rows = staged.take(positions, columns=columns)
+    needed = {name for index, some in wanted.items() if some for name in planned[index].spec.columns}
+    rows = staged.take(positions, columns=needed)
     shown = {}
     for index, some in wanted.items():
         columns = [name for name in planned[index].spec.columns if name in rows.column_names]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_core.expressions.ast import ComparisonOperator
 from delta_core.schema.arrow import type_to_arrow
-from delta_core.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+from delta_core.schema.types import LONG, STRING, DataType
 from spark_jobs.quality.arguments import Arguments, require_equality
 from spark_jobs.quality.patterns import checked_regex, has_text, like_as_regex
 from spark_jobs.quality.row_tests import (
@@ -32,6 +32,7 @@ from spark_jobs.quality.suite_values import (
     column_bounds,
     exact_number,
     is_exact,
+    is_moment,
     is_number,
     typed_value,
     value_array,
@@ -40,7 +41,8 @@ from spark_jobs.quality.text_checks import TextCheck, TextKind, json_schema_chec
 
 Compiler = Callable[[Arguments], Rule]
 
-_MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_UNHELD: Final = object()
+"""Stands for a value that the column's type does not have."""
 
 
 def _rule(arguments: Arguments, test: RowTest) -> RowRule:
@@ -128,25 +130,21 @@ def _pair_in_set(arguments: Arguments) -> RowRule:
     pairs = arguments.raw("value_pairs_set")
     if not isinstance(pairs, (list, tuple)) or any(len(pair) != 2 for pair in pairs):
         raise MisfitError(f"value_pairs_set is {pairs!r}")
-    sides = []
-    for index, column in enumerate(arguments.spec.columns):
-        data_type = arguments.type_of(column)
-        sides.append([_one_value(pair[index], data_type) for pair in pairs])
-    kept = [index for index in range(len(pairs)) if None not in (sides[0][index], sides[1][index])]
-    left, right = (
-        pa.array([side[index].as_py() for index in kept], _judged(arguments.type_of(column)))
-        for side, column in zip(sides, arguments.spec.columns, strict=True)
-    )
+    types = [arguments.type_of(column) for column in arguments.spec.columns]
+    sides = [[_one_value(pair[side], types[side]) for pair in pairs] for side in (0, 1)]
+    # A pair with a value that its column cannot hold is no row's.
+    held = [one for one in zip(*sides, strict=True) if _UNHELD not in one]
+    left, right = (pa.array([one[side] for one in held], _judged(types[side])) for side in (0, 1))
     asked = arguments.asked_of_several()
     return RowRule(asked=asked, test=IsListedPair(left, right), mostly=arguments.mostly)
 
 
-def _one_value(value: Any, data_type: DataType) -> pa.Scalar | None:
-    """The value in the column's type, null for a missing one; None where the column cannot hold it."""
+def _one_value(value: Any, data_type: DataType) -> Any:
+    """The value as a row of the column has it; None for a missing one."""
     if value is None:
-        return pa.scalar(None, _judged(data_type))
+        return None
     held = value_array([typed_value(value, data_type)], data_type)
-    return held[0] if len(held) else None
+    return held[0].as_py() if len(held) else _UNHELD
 
 
 def _judged(data_type: DataType) -> pa.DataType:
@@ -183,7 +181,7 @@ def _require_text(data_type: DataType) -> None:
 
 
 def _require_comparable(left: DataType, right: DataType) -> None:
-    numbers, moments = is_number(left) and is_number(right), left in _MOMENTS and right in _MOMENTS
+    numbers, moments = is_number(left) and is_number(right), is_moment(left) and is_moment(right)
     if left != right and not numbers and not moments:
         raise MisfitError(f"a value of type {left} is not compared with one of type {right}")
 

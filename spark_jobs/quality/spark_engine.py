@@ -113,6 +113,7 @@ class SparkEngine:
 
     def _judge(self, rules: AskingRules) -> Found:
         found = Found(tallies={index: Tally() for index in rules})
+        counts: dict[str, SparkCounts] = {}
         for row in self._rows.mapInArrow(_tallying(rules, self._schema_json()), _TALLY_SCHEMA).collect():
             rule = rules[row["rule"]]
             data_type = rule.data_type if isinstance(rule, StatisticRule) else None
@@ -122,7 +123,11 @@ class SparkEngine:
             if tally.error is not None:
                 continue
             if isinstance(rule, CountingRule):
-                found.counted[index] = SparkCounts(self._keys(rule))
+                # A suite asks several things of one column, and each count is a pass.
+                key = repr(rule.asked)
+                if key not in counts:
+                    counts[key] = SparkCounts(self._keys(rule))
+                found.counted[index] = counts[key]
             elif isinstance(rule, UniqueRule):
                 tally.add(self._uniqueness(rule))
         return found

@@ -37,7 +37,7 @@ from delta_core.schema.types import (
 MISSING_TYPES: Final = (FLOAT, DOUBLE)
 """Types with a NaN, which is a missing value."""
 
-_INTEGER_BITS: Final = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
+_INTEGER_BITS: Final[dict[DataType, int]] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 _MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _WIDE: Final = Context(prec=400)
 _MOST_EXPONENT: Final = 320
@@ -114,13 +114,14 @@ def moment(value: Any, data_type: DataType) -> datetime.date:
             ) from error
     if not isinstance(value, datetime.date):
         raise MisfitError(f"it compares a column of type {data_type} with {value!r}")
-    if not isinstance(value, datetime.datetime):
-        value = datetime.datetime.combine(value, datetime.time())
+    found = (
+        value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
+    )
     if data_type == DATE:
-        return value.date()
+        return found.date()
     if data_type == TIMESTAMP_NTZ:
-        return value.replace(tzinfo=None)
-    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+        return found.replace(tzinfo=None)
+    return found.replace(tzinfo=datetime.UTC) if found.tzinfo is None else found.astimezone(datetime.UTC)
 
 
 def _floating(value: Any, data_type: DataType) -> float:
