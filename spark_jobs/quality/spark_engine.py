@@ -63,6 +63,7 @@ class SparkEngine:
         self._staged = staged
         self._rules: AskingRules = {}
         self._frame: DataFrame | None = None
+        self._copies: dict[int, DataFrame] = {}
 
     def judge(self, rules: AskingRules) -> Found:
         """Ask every row."""
@@ -85,20 +86,20 @@ class SparkEngine:
                 positions = np.asarray(places.column("position"))
                 for index in by_row:
                     found[index] = np.sort(positions[rules == index])
-            for index, rule in self._chosen(selected).items():
-                if isinstance(rule, UniqueRule):
-                    repeated = self._repeated(rule).toArrow().column(POSITION_KEY)
-                    found[index] = np.sort(np.asarray(repeated))
+            for index in self._copies.keys() & set(selected):
+                copies = self._copies[index].toArrow().column(POSITION_KEY)
+                found[index] = np.sort(np.asarray(copies))
         except Exception as error:
             raise as_delta_error(error, doing="locating rows that do not meet the suite") from error
         return found
 
     def close(self) -> None:
-        """Give the cache back."""
-        if self._frame is not None:
-            with contextlib.suppress(Exception):  # a broken connection must not hide the error
-                self._frame.unpersist()
-            self._frame = None
+        """Give the caches back."""
+        for frame in (*self._copies.values(), self._frame):
+            if frame is not None:
+                with contextlib.suppress(Exception):  # a broken connection must not hide the error
+                    frame.unpersist()
+        self._frame, self._copies = None, {}
 
     @property
     def _rows(self) -> DataFrame:
@@ -129,17 +130,17 @@ class SparkEngine:
                     counts[key] = SparkCounts(self._keys(rule))
                 found.counted[index] = counts[key]
             elif isinstance(rule, UniqueRule):
-                tally.add(self._uniqueness(rule))
+                tally.add(self._uniqueness(index, rule))
         return found
 
-    def _uniqueness(self, rule: UniqueRule) -> Tally:
-        from pyspark.sql import functions as fn
-
-        (row,) = self._repeated(rule).agg(fn.count(fn.lit(1)).alias(_COUNT)).collect()
-        if not row[_COUNT]:
+    def _uniqueness(self, index: int, rule: UniqueRule) -> Tally:
+        # Looked at up to three times, and every time grouping all rows would be needed.
+        copies = self._copies[index] = self._repeated(rule).persist()
+        count = copies.count()
+        if not count:
             return Tally()
-        first = self._repeated(rule).orderBy(POSITION_KEY).limit(MAX_SAMPLES).collect()
-        return Tally(unexpected=int(row[_COUNT]), first=[int(one[POSITION_KEY]) for one in first])
+        first = copies.orderBy(POSITION_KEY).limit(MAX_SAMPLES).collect()
+        return Tally(unexpected=count, first=[int(one[POSITION_KEY]) for one in first])
 
     def _repeated(self, rule: UniqueRule) -> DataFrame:
         """The positions of the rows whose values another row has too."""
