@@ -95,14 +95,13 @@ def is_row_level(expectation: type) -> bool:
 
 
 def validate(
-    frame: Any, expectations: Mapping[int, Any], *, source: str, result_format: Mapping[str, Any]
+    frame: Any, expectations: Mapping[int, Any], *, result_format: Mapping[str, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Evaluate expectations on a DataFrame; yield (key, the library's result) for each.
+    """Evaluate expectations on a DataFrame of pandas; yield (key, the library's result) for each.
 
     Args:
-        frame: of pandas or Spark.
+        frame: the rows.
         expectations: the library's objects by a key of the caller's.
-        source: `pandas` or `spark`.
         result_format: as the library wants it.
     """
     if not expectations:
@@ -114,8 +113,7 @@ def validate(
         context = gx.get_context(mode="ephemeral")
         # The bars are drawn on the driver's standard error, once per metric.
         context.variables.config.progress_bars = {"globally": False, "metric_calculations": False}
-        add = context.data_sources.add_pandas if source == "pandas" else context.data_sources.add_spark
-        asset = add("staged").add_dataframe_asset("rows")
+        asset = context.data_sources.add_pandas("staged").add_dataframe_asset("rows")
         batch = asset.add_batch_definition_whole_dataframe("batch").get_batch(
             batch_parameters={"dataframe": frame}
         )

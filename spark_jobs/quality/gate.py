@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
@@ -23,13 +23,14 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.transaction.idempotency import already_applied
+from spark_jobs.quality.driver_engine import DriverEngine
+from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.pandas_engine import PANDAS_ROWS, evaluate_with_pandas
 from spark_jobs.quality.params import QualityEngine, QualityParams
 from spark_jobs.quality.quarantine import BadRows, Quarantine, names_by_row
 from spark_jobs.quality.rejected import MistypedRows, RejectedRows
 from spark_jobs.quality.report import ReportUris, build_report, uris_of, write_report
-from spark_jobs.quality.spark_engine import evaluate_with_spark
+from spark_jobs.quality.spark_engine import SparkEngine
 from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation, plan_suite, require_evaluated
 from spark_jobs.quality.verdict import GateOutcome, Verdict, decide
@@ -41,6 +42,9 @@ _log = logging.getLogger(__name__)
 
 QUARANTINE_PATH = "_deltaward/quarantine"
 REPORT_PATH = "_deltaward/quality"
+DRIVER_ROWS: Final = 1_000_000
+"""Fewer rows than these are judged in the driver, by the engine `auto`; more by Spark's tasks."""
+
 _NAMED_FAILURES = 5
 
 
@@ -54,7 +58,7 @@ class GateContext:
         txn: the load's idempotency key; it names the batch, else the job does.
         source: where the rows came from, for people.
         user_metadata: provenance for the quarantine's commit.
-        session: gives the Spark session, when Spark is to evaluate.
+        session: gives the Spark session, when Spark's tasks are to judge.
         storage_options: for the quarantine and the reports.
         replaces_rows: whether the commit takes rows away.
     """
@@ -89,11 +93,17 @@ class QualityGate:
     """
 
     def __init__(
-        self, params: QualityParams, context: GateContext, *, mistyped: MistypedRows | None = None
+        self,
+        params: QualityParams,
+        context: GateContext,
+        *,
+        mistyped: MistypedRows | None = None,
+        driver_rows: int = DRIVER_ROWS,
     ) -> None:
         self._params = params
         self._context = context
         self._mistyped = mistyped
+        self._driver_rows = driver_rows
         self._planned: tuple[PlannedExpectation, ...] = ()
         self._quarantine: Quarantine | None = None
         self._tries = 0
@@ -200,15 +210,19 @@ class QualityGate:
             )
 
     def _evaluate(self, staged: StagedFiles) -> tuple[QualityEngine, list[ExpectationOutcome]]:
-        engine = self._params.engine
-        if engine is QualityEngine.AUTO:
-            engine = QualityEngine.PANDAS if staged.rows < PANDAS_ROWS else QualityEngine.SPARK
+        chosen = self._params.engine
+        if chosen is QualityEngine.AUTO:
+            chosen = QualityEngine.DRIVER if staged.rows < self._driver_rows else QualityEngine.SPARK
         samples = self._params.samples
-        # Spark reads files, and there is none.
-        if engine is QualityEngine.PANDAS or not staged.adds:
-            return QualityEngine.PANDAS, evaluate_with_pandas(staged, self._planned, samples=samples)
-        session = self._context.session()
-        return engine, evaluate_with_spark(session, staged, self._planned, samples=samples)
+        # Spark reads files, and there may be none.
+        if chosen is not QualityEngine.SPARK or not staged.adds:
+            chosen = QualityEngine.DRIVER if chosen is QualityEngine.SPARK else chosen
+            return chosen, evaluate(DriverEngine(staged), staged, self._planned, samples=samples)
+        engine = SparkEngine(self._context.session(), staged)
+        try:
+            return chosen, evaluate(engine, staged, self._planned, samples=samples)
+        finally:
+            engine.close()
 
     def _is_published(self) -> bool:
         """Whether another try of the load has committed while this one was at work."""

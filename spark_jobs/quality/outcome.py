@@ -1,18 +1,21 @@
-"""What an engine found out about a suite."""
+"""What was found out about a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
+from delta_core.schema.types import DecimalType
 from spark_jobs.quality.expectations_library import exception_text
 from spark_jobs.quality.params import Severity
-from spark_jobs.quality.suite import TYPE_EXPECTATIONS, PlannedExpectation, type_answer
-
-if TYPE_CHECKING:
-    from delta_core.schema.types import StructType
-    from spark_jobs.quality.staged import Positions
+from spark_jobs.quality.rules import RowRule, Statistic, StatisticRule, UniqueRule
+from spark_jobs.quality.staged import Positions
+from spark_jobs.quality.suite import PlannedExpectation
+from spark_jobs.quality.suite_values import is_exact
+from spark_jobs.quality.tallies import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +23,8 @@ class ExpectationOutcome:
     """One expectation's result.
 
     Attributes:
-        unexpected_count, unexpected_percent: of a row-level expectation; the percentage is of the values
-            that are not missing.
+        unexpected_count, unexpected_percent: of a row-level expectation; the percentage is of the rows that
+            were asked.
         observed: what an expectation about the whole batch has found.
         samples: some unexpected values.
         rows: positions of the rows that do not meet it, in the order of the staged files; None when the
@@ -49,7 +52,40 @@ class ExpectationOutcome:
         return not self.success and self.planned.spec.severity is Severity.CRITICAL
 
 
-def outcome_of(
+def outcome_of_rows(planned: PlannedExpectation, tally: Tally) -> ExpectationOutcome:
+    """The outcome of an expectation that rows meet or do not, without the rows and samples."""
+    if tally.error is not None:
+        return ExpectationOutcome(planned=planned, success=False, error=tally.error)
+    assert isinstance(planned.rule, (RowRule, UniqueRule))
+    good = tally.rows - tally.unexpected
+    return ExpectationOutcome(
+        planned=planned,
+        success=good >= planned.rule.mostly * tally.rows,
+        unexpected_count=tally.unexpected,
+        unexpected_percent=100 * tally.unexpected / tally.rows if tally.rows else 0.0,
+    )
+
+
+def outcome_of_statistic(planned: PlannedExpectation, tally: Tally) -> ExpectationOutcome:
+    """The outcome of an expectation about a number that one pass finds."""
+    if tally.error is not None:
+        return ExpectationOutcome(planned=planned, success=False, error=tally.error)
+    rule = planned.rule
+    assert isinstance(rule, StatisticRule)
+    members = 0 if rule.members is None else len(rule.members)
+    every, only = len(tally.seen) == members, tally.unexpected == 0
+    if rule.statistic in (Statistic.IN_SET, Statistic.CONTAIN_SET, Statistic.EQUAL_SET):
+        success = (only or rule.statistic is Statistic.CONTAIN_SET) and (
+            every or rule.statistic is Statistic.IN_SET
+        )
+        return ExpectationOutcome(planned=planned, success=success)
+    observed = _observed(rule, tally)
+    return ExpectationOutcome(
+        planned=planned, success=rule.limits.hold(observed), observed=_shown(observed, rule)
+    )
+
+
+def outcome_of_library(
     planned: PlannedExpectation, result: Any, *, samples: int, rows: Positions | None
 ) -> ExpectationOutcome:
     """The library's result as one of ours."""
@@ -70,13 +106,56 @@ def outcome_of(
     )
 
 
-def schema_outcomes(
-    planned: Sequence[PlannedExpectation], schema: StructType
-) -> dict[int, ExpectationOutcome]:
-    """The outcomes that the schema alone decides, by position in the suite."""
-    found = {}
-    for index, item in enumerate(planned):
-        if item.spec.type in TYPE_EXPECTATIONS:
-            success, observed = type_answer(item.spec, schema)
-            found[index] = ExpectationOutcome(planned=item, success=success, observed=observed)
-    return found
+def _observed(rule: StatisticRule, tally: Tally) -> Any:
+    """The number, exact where the column's values are; None where there is nothing to observe."""
+    if rule.statistic is Statistic.ROWS:
+        return tally.rows
+    if rule.statistic is Statistic.PRESENT:
+        return Fraction(tally.present, tally.rows) if tally.rows else Fraction(0)
+    if not tally.rows:
+        return None
+    if rule.statistic in (Statistic.MIN, Statistic.MAX):
+        extreme = tally.low if rule.statistic is Statistic.MIN else tally.high
+        return Fraction(extreme) if isinstance(extreme, Decimal) else extreme
+    if any(tally.infinite):
+        return _of_infinite(rule.statistic, *tally.infinite)
+    if rule.statistic is Statistic.STDEV:
+        return _deviation(tally)
+    exact = tally.total if rule.statistic is Statistic.SUM else tally.total / tally.rows
+    return exact if rule.data_type is not None and is_exact(rule.data_type) else _double(exact)
+
+
+def _of_infinite(statistic: Statistic, below: int, above: int) -> float | None:
+    if statistic is Statistic.STDEV or (below and above):
+        return None
+    return math.inf if above else -math.inf
+
+
+def _deviation(tally: Tally) -> float | None:
+    """Of a sample: divided by one less than the number of values."""
+    if tally.rows < 2:
+        return None
+    return math.sqrt(_double((tally.squares - tally.total**2 / tally.rows) / (tally.rows - 1)))
+
+
+def _double(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _shown(observed: Any, rule: StatisticRule) -> Any:
+    """What a report shows: whole numbers and decimals as such where they are, other fractions as doubles."""
+    if not isinstance(observed, Fraction):
+        return observed
+    if observed.denominator == 1 and not isinstance(rule.data_type, DecimalType):
+        return int(observed)
+    if isinstance(rule.data_type, DecimalType) and rule.statistic is not Statistic.MEAN:
+        unit = 10**rule.data_type.scale
+        return Decimal((int(observed * unit) < 0, _digits(observed * unit), -rule.data_type.scale))
+    return _double(observed)
+
+
+def _digits(number: Fraction) -> tuple[int, ...]:
+    return tuple(map(int, str(abs(int(number)))))

@@ -30,9 +30,13 @@ class Severity(StrEnum):
 
 
 class QualityEngine(StrEnum):
-    """Where the expectations are evaluated."""
+    """Where the rows are judged: in the driver's process, or by Spark's tasks. What is judged is the same.
+
+    `pandas` is an older name of `driver`.
+    """
 
     AUTO = "auto"
+    DRIVER = "driver"
     PANDAS = "pandas"
     SPARK = "spark"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
@@ -18,7 +18,7 @@ from delta_core.data.parquet_reader import read_file
 from delta_core.data.parquet_writer import Compression, write_data_files
 from delta_core.execution.limits import available_cpus
 from delta_core.schema.arrow import to_arrow
-from delta_core.schema.types import StructType
+from delta_core.schema.types import StructField, StructType
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 from delta_core.table_features.table_properties import TableProperties
@@ -58,29 +58,38 @@ class StagedFiles:
         """The position of each file's first row, and at the end the number of all rows."""
         return [0, *accumulate(self._row_count(index) for index in range(len(self.adds)))]
 
-    def batches(self, index: int) -> Iterator[pa.RecordBatch]:
-        """The rows of one file, in order, with the table's columns and types."""
+    def batches(self, index: int, *, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one file, in order, with the table's columns and types.
+
+        Args:
+            index: of the file.
+            columns: those that are read; all when None.
+        """
         return read_file(
             self.store,
             resolve_data_path(self.adds[index].path, root_uri=self.store.uri),
             schema=self.schema,
+            columns=[field.name for field in self._fields(columns)],
             partition_values=self.adds[index].partition_values,
             partition_columns=self.partition_columns,
         )
 
-    def to_table(self) -> pa.Table:
-        """All rows in memory, by position."""
-        parts = [batch for index in range(len(self.adds)) for batch in self.batches(index)]
-        return pa.Table.from_batches(parts, schema=to_arrow(self.schema))
+    def to_table(self, *, columns: Collection[str] | None = None) -> pa.Table:
+        """All rows in memory, by position; of all columns when None are named."""
+        parts = [batch for index in range(len(self.adds)) for batch in self.batches(index, columns=columns)]
+        return pa.Table.from_batches(parts, schema=self._arrow_schema(columns))
 
-    def take(self, positions: Positions) -> pa.Table:
-        """The rows at ascending positions. Reads only the files that hold some."""
+    def take(self, positions: Positions, *, columns: Collection[str] | None = None) -> pa.Table:
+        """The rows at ascending positions, of all columns when None are named.
+
+        Reads only the files that hold some.
+        """
         parts = [
             batch.filter(mask)
             for index, local in self._by_file(positions)
-            for batch, mask in self._masked(index, local)
+            for batch, mask in self._masked(index, local, columns=columns)
         ]
-        return pa.Table.from_batches(parts, schema=to_arrow(self.schema))
+        return pa.Table.from_batches(parts, schema=self._arrow_schema(columns))
 
     def without(self, positions: Positions) -> StagedFiles:
         """The staged files less the rows at ascending positions.
@@ -131,10 +140,20 @@ class StagedFiles:
             if end > start:
                 yield index, positions[start:end] - first[index]
 
-    def _masked(self, index: int, local: np.ndarray[Any, Any]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    def _fields(self, columns: Collection[str] | None) -> list[StructField]:
+        chosen = [field for field in self.schema if columns is None or field.name in columns]
+        # Read without a column, a file would not tell how many rows it has.
+        return chosen or list(self.schema)[:1]
+
+    def _arrow_schema(self, columns: Collection[str] | None) -> pa.Schema:
+        return to_arrow(StructType(tuple(self._fields(columns))))
+
+    def _masked(
+        self, index: int, local: Positions, *, columns: Collection[str] | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Each batch of a file with a mask that is true at the positions."""
         done = 0
-        for batch in self.batches(index):
+        for batch in self.batches(index, columns=columns):
             mask = np.zeros(batch.num_rows, dtype=bool)
             start, end = np.searchsorted(local, [done, done + batch.num_rows])
             mask[local[start:end] - done] = True

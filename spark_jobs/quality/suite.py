@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import QualitySuiteError
-from delta_core.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructType
+from delta_core.schema.types import StructType
+from spark_jobs.quality.compile import TYPE_EXPECTATIONS, compile_rule
 from spark_jobs.quality.expectations_library import (
     expectation_class,
     is_row_level,
     make_expectation,
     require_library,
 )
-from spark_jobs.quality.params import ExpectationSpec, QualityParams
-from spark_jobs.quality.type_names import is_called, is_type_name
+from spark_jobs.quality.params import ExpectationSpec, QualityParams, Severity
+from spark_jobs.quality.rules import MisfitRule, Rule
+from spark_jobs.quality.suite_values import MisfitError, is_moment, moment
 
 if TYPE_CHECKING:
     from spark_jobs.quality.outcome import ExpectationOutcome
 
-TYPE_EXPECTATIONS: Final = frozenset(
-    {
-        "expect_column_type_to_be",
-        "expect_column_values_to_be_of_type",
-        "expect_column_values_to_be_in_type_list",
-    }
-)
-"""Answered from the schema that the staged files have, alike on both engines."""
-
 _VALUE_KEYS = ("min_value", "max_value", "value_set")
 _EXISTENCE = "expect_column_to_exist"
+_NOT_COMPILED: Final = MisfitRule(reason="it was not compiled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +32,15 @@ class PlannedExpectation:
     """One expectation, ready.
 
     Attributes:
-        expectation: the library's object; None for one that the schema answers.
+        expectation: the library's object; None for one about types.
         row_level: whether it tells which rows do not meet it.
+        rule: what judges it.
     """
 
     spec: ExpectationSpec
     expectation: Any
     row_level: bool
+    rule: Rule = _NOT_COMPILED
 
 
 def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpectation, ...]:
@@ -61,13 +56,6 @@ def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpect
             fix="Give it at least one, or leave quality out",
         )
     return tuple(_planned(spec, schema) for spec in params.expectations)
-
-
-def type_answer(spec: ExpectationSpec, schema: StructType) -> tuple[bool, str]:
-    """Whether a type expectation holds, and the column's type."""
-    field = schema.find(spec.columns[0])
-    assert field is not None  # plan_suite has found the column
-    return any(is_called(field.data_type, name) for name in _type_names(spec)), str(field.data_type)
 
 
 def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: bool) -> None:
@@ -103,10 +91,23 @@ def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
             cause=str(error)[:500],
             fix=f"Its kwargs are {sorted(spec.kwargs)}; see the documentation of {spec.type}",
         ) from error
+    rule = _rule(spec, made, schema)
     if spec.type in TYPE_EXPECTATIONS:
-        _check_type_names(spec)
-        return PlannedExpectation(spec=spec, expectation=None, row_level=False)
-    return PlannedExpectation(spec=spec, expectation=made, row_level=is_row_level(expectation))
+        return PlannedExpectation(spec=spec, expectation=None, row_level=False, rule=rule)
+    return PlannedExpectation(spec=spec, expectation=made, row_level=is_row_level(expectation), rule=rule)
+
+
+def _rule(spec: ExpectationSpec, made: Any, schema: StructType) -> Rule:
+    try:
+        return compile_rule(spec, made, schema)
+    except MisfitError as error:
+        if spec.severity is Severity.WARNING:
+            return MisfitRule(reason=str(error))
+        raise QualitySuiteError(
+            f"The expectation {spec.name} does not fit the rows.",
+            cause=str(error)[:500],
+            fix="Correct its kwargs, or give it severity 'warning' to have it reported only",
+        ) from error
 
 
 def _with_canonical_columns(spec: ExpectationSpec, schema: StructType) -> dict[str, Any]:
@@ -136,44 +137,21 @@ def _with_typed_values(spec: ExpectationSpec, schema: StructType) -> dict[str, A
     """The keyword arguments with dates and times as such: a suite in JSON has them as text."""
     kwargs = dict(spec.kwargs)
     field = schema.find(str(kwargs.get("column")))
-    if field is None or field.data_type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+    if field is None or not is_moment(field.data_type):
         return kwargs
-    for key in _VALUE_KEYS:
-        value = kwargs.get(key)
-        if isinstance(value, str):
-            kwargs[key] = _moment(value, field.data_type, spec)
-        elif isinstance(value, list):
-            kwargs[key] = [
-                _moment(item, field.data_type, spec) if isinstance(item, str) else item for item in value
-            ]
-    return kwargs
-
-
-def _moment(text: str, data_type: DataType, spec: ExpectationSpec) -> datetime.date:
     try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError as error:
+        for key in _VALUE_KEYS:
+            value = kwargs.get(key)
+            if isinstance(value, str):
+                kwargs[key] = moment(value, field.data_type)
+            elif isinstance(value, list):
+                kwargs[key] = [
+                    moment(item, field.data_type) if isinstance(item, str) else item for item in value
+                ]
+    except MisfitError as error:
         raise QualitySuiteError(
-            f"The expectation {spec.name} compares a column of type {data_type} with {text!r}.",
-            cause=str(error),
+            f"The expectation {spec.name} does not fit the rows.",
+            cause=str(error)[:500],
             fix="Write times like 2024-05-01T12:00:00+00:00 and dates like 2024-05-01, in quotes",
         ) from error
-    if data_type == DATE:
-        return moment.date()
-    if data_type == TIMESTAMP_NTZ:
-        return moment.replace(tzinfo=None)
-    return moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment.astimezone(datetime.UTC)
-
-
-def _check_type_names(spec: ExpectationSpec) -> None:
-    unknown = [name for name in _type_names(spec) if not is_type_name(name)]
-    if unknown:
-        raise QualitySuiteError(
-            f"The expectation {spec.name} names a type {unknown[0]!r} that no column can have.",
-            fix="Use the table's names, such as long, double, string, date or decimal(10,2)",
-        )
-
-
-def _type_names(spec: ExpectationSpec) -> Sequence[str]:
-    kwargs: Mapping[str, Any] = spec.kwargs
-    return list(kwargs.get("type_list") or ()) if "type_list" in kwargs else [str(kwargs.get("type_"))]
+    return kwargs

@@ -100,7 +100,7 @@ def test_a_bad_batch_leaves_its_report_and_nothing_else(spark: SparkSession, tmp
     assert report_of(result)["results"][0]["samples"] == ["lost"]
 
 
-@pytest.mark.parametrize("engine", ["pandas", "spark"])
+@pytest.mark.parametrize("engine", ["driver", "spark"])
 def test_bad_rows_go_to_quarantine_and_good_ones_are_published(
     spark: SparkSession, tmp_path: Path, engine: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import itertools
 import random
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_jobs.quality.driver_engine import DriverEngine
+from spark_jobs.quality.evaluation import evaluate as judged
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.pandas_engine import evaluate_with_pandas, to_frame
+from spark_jobs.quality.pandas_engine import to_frame
 from spark_jobs.quality.params import parse_quality
 from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.quality.suite import plan_suite
@@ -27,7 +30,7 @@ COMPOUND = "expect_compound_columns_to_be_unique"
 def evaluate(files: StagedFiles, *expectations: dict[str, Any]) -> list[ExpectationOutcome]:
     params = parse_quality(quality(*expectations))
     assert params is not None
-    return evaluate_with_pandas(files, plan_suite(params, files.schema), samples=5)
+    return judged(DriverEngine(files), files, plan_suite(params, files.schema), samples=5)
 
 
 def bad(outcome: ExpectationOutcome) -> list[int]:
@@ -44,6 +47,10 @@ def test_no_value_changes_on_its_way_to_pandas() -> None:
     assert frame["flag"].tolist() == [True, None, False, True]
     assert frame["key"].tolist()[1] == 10**30 + 1
     assert frame["price"].tolist()[0] == 1.1
+    cents = [decimal.Decimal(number).scaleb(-2) for number in range(1000)]
+    for digits in (10, 20):
+        column = to_frame(pa.table({"c": pa.array(cents, pa.decimal128(digits, 2))}))["c"]
+        assert column.tolist() == [float(one) for one in cents]
     assert frame["day"].tolist()[0] == datetime.date(2024, 1, 1)
     assert str(frame["at"].dtype) == "datetime64[us, UTC]"
 

@@ -21,7 +21,8 @@ from delta_core.schema.types import (
     StructType,
 )
 from spark_jobs.quality.params import QualityParams, Severity, parse_quality
-from spark_jobs.quality.suite import plan_suite, type_answer
+from spark_jobs.quality.rules import MisfitRule, SettledRule
+from spark_jobs.quality.suite import plan_suite
 from spark_jobs.quality.type_names import is_called, is_type_name
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, expect, quality
 
@@ -137,6 +138,15 @@ def test_a_text_that_is_no_time_is_refused() -> None:
     assert "yesterday" in refusal(expect(BETWEEN, column="at", min_value="yesterday"))
 
 
+def test_what_does_not_fit_its_column_is_refused_or_as_a_warning_reported() -> None:
+    text = expect(BETWEEN, column="tail", min_value=1)
+    assert f"{BETWEEN}(tail)" in refusal(text)
+    planned = plan_suite(parsed(text | {"severity": "warning"}), SCHEMA)
+    rule = planned[0].rule
+    assert isinstance(rule, MisfitRule)
+    assert "string" in rule.reason
+
+
 @pytest.mark.parametrize(
     ("column", "name", "holds"),
     [
@@ -157,13 +167,15 @@ def test_types_go_by_the_names_of_both_engines(column: str, name: str, holds: bo
     params = parsed(expect("expect_column_values_to_be_of_type", column=column, type_=name))
     planned = plan_suite(params, SCHEMA)
     assert planned[0].expectation is None
-    assert type_answer(planned[0].spec, SCHEMA)[0] is holds
+    rule = planned[0].rule
+    assert isinstance(rule, SettledRule)
+    assert rule.success is holds
 
 
 def test_a_list_of_types_and_a_type_that_nothing_has() -> None:
     kind = "expect_column_values_to_be_in_type_list"
-    spec = plan_suite(parsed(expect(kind, column="Id", type_list=["str", "long"])), SCHEMA)[0].spec
-    assert type_answer(spec, SCHEMA) == (True, "long")
+    planned = plan_suite(parsed(expect(kind, column="Id", type_list=["str", "long"])), SCHEMA)
+    assert planned[0].rule == SettledRule(success=True, observed="long")
     assert "longg" in refusal(expect(kind, column="Id", type_list=["longg"]))
 
 

@@ -1,0 +1,151 @@
+"""How often each value occurs, and which rows have the same values as another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.quality.params import MAX_SAMPLES
+from spark_jobs.quality.rules import Counting, CountingRule, Rows, UniqueRule
+from spark_jobs.quality.staged import Positions
+from spark_jobs.quality.suite_values import is_exact
+
+POSITION_KEY: Final = "position"
+MAX_LISTED: Final = 100_000
+"""Values that the driver lists at most of those that are the most common."""
+
+
+class TooManyValuesError(ValueError):
+    """More values than are listed are the most common ones."""
+
+
+def key_name(index: int) -> str:
+    """The name of a key column; those of the rows may have any character."""
+    return f"k{index}"
+
+
+def keys_of(rule: UniqueRule | CountingRule, rows: Rows, positions: Positions) -> pa.RecordBatch:
+    """The values of the rows that are asked, with their positions."""
+    asked = pa.array(rule.asked.mask(rows))
+    columns = [rows.column(name).filter(asked) for name in rule.asked.columns]
+    names = [key_name(index) for index in range(len(columns))]
+    return pa.record_batch(
+        [*columns, pa.array(positions, pa.int64()).filter(asked)], names=[*names, POSITION_KEY]
+    )
+
+
+def repeated(keys: pa.Table) -> Positions:
+    """The positions of the rows whose values another row has too; missing ones are the same as each other."""
+    ids: np.ndarray[Any, Any] = np.zeros(keys.num_rows, dtype=np.int64)
+    for name in keys.column_names:
+        if name == POSITION_KEY:
+            continue
+        column = keys.column(name).combine_chunks()
+        encoded = column.dictionary_encode()
+        codes = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary)))
+        combined = ids * (len(encoded.dictionary) + 1) + codes
+        ids = np.unique(combined, return_inverse=True)[1].astype(np.int64)
+    positions = np.asarray(keys.column(POSITION_KEY), dtype=np.int64)
+    return np.sort(positions[np.bincount(ids)[ids] > 1]) if len(ids) else positions
+
+
+class CountedValues(Protocol):
+    """The distinct values of a column with their counts.
+
+    Attributes:
+        distinct: how many values there are.
+        total: how many rows have one.
+    """
+
+    distinct: int
+    total: int
+
+    def most_common(self) -> list[Any]:
+        """The values that no other is more common than; at most one more than `MAX_LISTED`."""
+        ...
+
+    def at(self, ranks: Sequence[int]) -> list[Any]:
+        """The values at ascending ranks, from 0, among all in ascending order."""
+        ...
+
+
+class ArrowCounts:
+    """Counted in this process."""
+
+    def __init__(self, values: pa.ChunkedArray) -> None:
+        counted = pc.value_counts(values.combine_chunks())
+        self._values = counted.field("values")
+        self._counts = np.asarray(counted.field("counts"))
+        self.distinct = len(self._values)
+        self.total = int(self._counts.sum())
+
+    def most_common(self) -> list[Any]:
+        if not self.distinct:
+            return []
+        found = self._values.filter(pa.array(self._counts == self._counts.max()))
+        listed: list[Any] = found.slice(0, MAX_LISTED + 1).to_pylist()
+        return listed
+
+    def at(self, ranks: Sequence[int]) -> list[Any]:
+        order = np.asarray(pc.sort_indices(self._values))
+        ends = np.cumsum(self._counts[order])
+        found = order[np.searchsorted(ends, np.asarray(ranks), side="right")]
+        return [self._values[int(index)].as_py() for index in found]
+
+
+def observe(rule: CountingRule, counted: CountedValues) -> tuple[bool, Any]:
+    """(whether the expectation holds, what was observed).
+
+    Raises:
+        TooManyValuesError: more values than are listed are the most common ones.
+    """
+    if rule.counting is Counting.DISTINCT:
+        return rule.limits.hold(counted.distinct), counted.distinct
+    if rule.counting is Counting.UNIQUE:
+        share = Fraction(counted.distinct, counted.total) if counted.total else Fraction(0)
+        return rule.limits.hold(share), float(share)
+    if rule.counting is Counting.MOST_COMMON:
+        found = counted.most_common()
+        if len(found) > MAX_LISTED:
+            raise TooManyValuesError(f"more than {MAX_LISTED} values are the most common ones")
+        inside = [value for value in found if value in rule.members]
+        return bool(inside) and (rule.ties or len(found) == 1), found[:MAX_SAMPLES]
+    if rule.counting is Counting.MEDIAN:
+        median = _median(rule, counted)
+        return rule.limits.hold(median), None if median is None else float(median)
+    return _quantiles(rule, counted)
+
+
+def _median(rule: CountingRule, counted: CountedValues) -> Fraction | float | None:
+    if not counted.total:
+        return None
+    low, high = counted.at([(counted.total - 1) // 2, counted.total // 2])
+    if is_exact(rule.data_type):
+        return (Fraction(low) + Fraction(high)) / 2
+    if math.isfinite(low) and math.isfinite(high):
+        return float((Fraction(low) + Fraction(high)) / 2)
+    middle = low + high
+    return None if math.isnan(middle) else middle
+
+
+def _quantiles(rule: CountingRule, counted: CountedValues) -> tuple[bool, Any]:
+    """Each the smallest value that at least its share of all values is not greater than."""
+    shares = [share for share, _ in rule.quantiles]
+    values: list[Any] = [None] * len(shares)
+    if counted.total:
+        ranks = [max(math.ceil(share * counted.total), 1) - 1 for share in shares]
+        distinct = sorted(set(ranks))
+        by_rank = dict(zip(distinct, counted.at(distinct), strict=True))
+        values = [by_rank[rank] for rank in ranks]
+    exact = is_exact(rule.data_type)
+    success = all(
+        limits.hold(None if value is None else Fraction(value) if exact else value)
+        for (_, limits), value in zip(rule.quantiles, values, strict=True)
+    )
+    return success, {"quantiles": [float(share) for share in shares], "values": values}
