@@ -21,7 +21,7 @@ _ALWAYS = ("New York", "no ANSI", "the old calendar")
 )
 def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, name: str) -> None:
     with set_so(spark, HOSTILE[name]):
-        run_all(spark, tmp_path)
+        assert run_all(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 9]
         if name in _ALWAYS:
             loads(spark, tmp_path)
 
@@ -30,4 +30,4 @@ def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, nam
 def test_optimizing_in_a_session_that_is_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
     settings = {key: value for one in HOSTILE.values() for key, value in one.items()}
     with set_so(spark, settings):
-        optimizes(spark, tmp_path)
+        assert optimizes(spark, tmp_path) == "OPTIMIZE"

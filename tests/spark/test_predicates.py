@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 PER_TABLE = 20
 SESSIONS = {
-    "in ANSI mode": HOSTILE["New York"] | HOSTILE["another notation"],
-    "outside of it": HOSTILE["Kolkata, timestamps without a zone"] | HOSTILE["no ANSI"],
+    "in ANSI mode": {**HOSTILE["New York"], **HOSTILE["another notation"]},
+    "outside of it": {**HOSTILE["Kolkata, timestamps without a zone"], **HOSTILE["no ANSI"]},
 }
 
 UTC = dt.UTC
