@@ -12,7 +12,7 @@ from delta_core.schema.enforcement import schema_problems
 from delta_core.schema.json import schema_from_json, schema_to_json
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 def to_spark(schema: delta.StructType) -> StructType:
@@ -48,13 +48,17 @@ def from_spark(schema: StructType) -> delta.StructType:
         ) from error
 
 
+def to_spark_type(data_type: delta.DataType) -> DataType:
+    """A type as Spark's, for casts.
+
+    No text: in a cast to `timestamp` the session decides which of the two types that is.
+    """
+    return to_spark(delta.StructType((delta.StructField(name="c", data_type=data_type),))).fields[0].dataType
+
+
 def type_to_ddl(data_type: delta.DataType) -> str:
-    """A type as Spark's SQL spells it, for casts."""
-    return (
-        to_spark(delta.StructType((delta.StructField(name="c", data_type=data_type),)))
-        .fields[0]
-        .dataType.simpleString()
-    )
+    """A type as Spark's SQL spells it, for messages."""
+    return to_spark_type(data_type).simpleString()
 
 
 def require_fit(found: delta.StructType, wanted: delta.StructType) -> None:

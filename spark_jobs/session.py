@@ -15,6 +15,24 @@ if TYPE_CHECKING:
 TIME_ZONE = "UTC"
 
 _SESSION_CONF = {"spark.sql.session.timeZone": TIME_ZONE}
+_MEANING_CONF = {
+    # What SQL in a contract, a source or a merge means must not depend on a machine's spark-defaults.conf.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # What a source's Parquet files hold.
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+}
 _LOCAL_CONF = {
     # Local mode serves nobody but this process: no web page, no port on a network interface.
     "spark.ui.enabled": "false",
@@ -32,7 +50,9 @@ def get_session(
 ) -> SparkSession:
     """The session to work in; an existing one is used again.
 
-    The session's time zone is UTC, so that a date written as text means the same in every job.
+    The session's time zone is UTC, so that a date written as text means the same in every job. In a session
+    that is made here, the other settings by which SQL text means something are Spark's defaults, whatever the
+    machine's configuration says; one that exists already keeps its own.
 
     Args:
         remote: a Spark Connect URL (`sc://host:port/...`). Connect sessions are created anew.
@@ -55,6 +75,8 @@ def get_session(
     from pyspark.sql import SparkSession
 
     settings: dict[str, str] = dict(_SESSION_CONF)
+    if SparkSession.getActiveSession() is None:
+        settings.update(_MEANING_CONF)
     if _is_local(master):
         settings.update(_LOCAL_CONF)
     settings.update(conf or {})
@@ -70,7 +92,7 @@ def _connect_session(remote: str, conf: Mapping[str, str], app_name: str) -> Spa
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.remote(remote).appName(app_name).create()
-    for key, value in {**_SESSION_CONF, **conf}.items():
+    for key, value in {**_SESSION_CONF, **_MEANING_CONF, **conf}.items():
         session.conf.set(key, value)
     return session
 

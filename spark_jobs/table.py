@@ -105,8 +105,9 @@ class DeltaTable:
             for entry in entries
         ]
         schema = (
-            "version bigint, timestamp timestamp, operation string, operationParameters map<string,string>, "
-            "operationMetrics map<string,string>, userMetadata string, engineInfo string"
+            "version bigint, timestamp timestamp_ltz, operation string, "
+            "operationParameters map<string,string>, operationMetrics map<string,string>, "
+            "userMetadata string, engineInfo string"
         )
         return self._spark.createDataFrame(rows, schema)
 

@@ -59,9 +59,14 @@ _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|'[^']+'|[^A-Za-z']+")
 _LAST_SECOND = dt.datetime(9999, 12, 31, 23, 59, 59)
 
 
+def pattern_parts(pattern: str) -> list[str]:
+    """The pieces of a `date_format` pattern that is known: letters, texts in single quotes, punctuation."""
+    return _PATTERN.findall(pattern)
+
+
 def pattern_directives(pattern: str) -> list[str] | None:
     """The letters of a `date_format` pattern in order, such as `["yyyy", "MM"]`; None when it has others."""
-    parts = _PATTERN.findall(pattern)
+    parts = pattern_parts(pattern)
     if "".join(parts) != pattern:
         return None
     return [part for part in parts if part in _DIRECTIVES]
@@ -94,7 +99,7 @@ def date_format(value: Operand, pattern: str) -> Operand:
     if _any(outside):
         raise pa.ArrowInvalid("a year is not between 1 and 9999")
     directive = "".join(
-        _DIRECTIVES.get(part) or part.strip("'").replace("%", "%%") for part in _PATTERN.findall(pattern)
+        _DIRECTIVES.get(part) or part.strip("'").replace("%", "%%") for part in pattern_parts(pattern)
     )
     return pc.strftime(seconds, format=directive)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.expressions.ast import TRUE, Expression
-from delta_core.expressions.render import to_spark_sql
 from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses, conditions, sql_text, words
 from spark_jobs.dml.source import MergeSource, Names, as_column, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
+from spark_jobs.predicates import to_column
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def find_matches(
 
     rows = target.scan(spark, names)
     if match_predicate != TRUE:
-        rows = rows.where(fn.expr(to_spark_sql(match_predicate)))
+        rows = rows.where(to_column(match_predicate, target.schema))
     rows = rows.alias(target_alias)
     needed = _needed(source, [sql_text(on), *conditions(clauses.matched)])
     keys = source.frame.select(names.row, *[quoted(name) for name in needed])

@@ -44,6 +44,7 @@ from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
+from spark_jobs.sql_meaning import SqlMeaning
 from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
 from spark_jobs.writer.columns import with_partition_texts
 from spark_jobs.writer.commits import record_commit
@@ -262,7 +263,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     )
     empty = frame.sparkSession.createDataFrame([], to_spark(table)).alias(target_alias)
     require_deterministic(empty, frame.alias(alias), as_column(request.on))
-    time_zone = frame.sparkSession.conf.get("spark.sql.session.timeZone") or ""
+    meaning = SqlMeaning.of(frame.sparkSession)
     facts = match_facts(
         sql_text(request.on),
         target=table,
@@ -270,7 +271,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         target_alias=target_alias,
         source_alias=alias,
         partition_columns=snapshot.partition_columns,
-        time_zone=time_zone,
+        meaning=meaning,
     )
     source = fix_source(
         frame, schema=schema, alias=alias, facts=facts, names=names, checks=request.source_checks
@@ -279,7 +280,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     read_predicate = match_predicate
     if clauses.not_matched_by_source:
         changed = by_source_predicate(
-            clauses.not_matched_by_source, target=table, target_alias=target_alias, time_zone=time_zone
+            clauses.not_matched_by_source, target=table, target_alias=target_alias, meaning=meaning
         )
         read_predicate = disjunction([match_predicate, changed])
     return _Plan(

@@ -52,6 +52,7 @@ from delta_core.schema.types import (
     StructType,
 )
 from spark_jobs.dml.clauses import MergeClause, sql_text
+from spark_jobs.sql_meaning import SqlMeaning
 
 # Floating-point keys are left out: NaN and the two zeros are not ordered the same everywhere.
 _ORDERED = (BYTE, SHORT, INTEGER, LONG, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -88,37 +89,6 @@ class MatchFacts:
     equalities: tuple[KeyEquality, ...] = ()
 
 
-_UTC_NAMES = frozenset({"UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "+00:00", "+0", "UTC+00:00", "GMT+00:00"})
-
-
-def reads_as_utc(time_zone: str) -> bool:
-    """Whether a session in the time zone takes texts and dates for the instants that delta_core does."""
-    return time_zone.strip().upper() in _UTC_NAMES
-
-
-def mentions_instants(expression: Expression, schema: StructType) -> bool:
-    """Whether a part of the expression is a timestamp: what it means then depends on the time zone."""
-    if type_of(expression, schema) in (TIMESTAMP, TIMESTAMP_NTZ):
-        return True
-    return any(mentions_instants(part, schema) for part in _parts(expression))
-
-
-def _parts(expression: Expression) -> tuple[Expression, ...]:
-    match expression:
-        case Comparison(_, left, right) | Arithmetic(_, left, right):
-            return (left, right)
-        case Conjunction(terms) | Or(terms):
-            return tuple(terms)
-        case Not(operand) | IsNull(operand) | Like(operand, _) | Cast(operand, _):
-            return (operand,)
-        case In(operand, values):
-            return (operand, *values)
-        case Call(_, arguments):
-            return tuple(arguments)
-        case _:
-            return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
     """The values of one equality's source side: a list of all of them, or their bounds."""
@@ -136,12 +106,12 @@ def match_facts(
     target_alias: str,
     source_alias: str,
     partition_columns: Sequence[str],
-    time_zone: str,
+    meaning: SqlMeaning,
 ) -> MatchFacts:
     """The condition's terms that say something about the target's files.
 
-    Spark decides what matches, in its session's time zone; delta_core reads texts and dates as instants in
-    UTC. Where the two differ, terms with timestamps say nothing.
+    Spark decides what matches, as its session's settings say: its time zone, its ANSI mode. Terms of which
+    delta_core may make something else say nothing.
 
     A condition that is not understood, such as one with functions outside delta_core's list, says nothing:
     the merge then looks at every file.
@@ -152,13 +122,15 @@ def match_facts(
             StructField(name=source_alias, data_type=source),
         )
     )
+    if not meaning.reads(on):
+        return MatchFacts()
     try:
         predicate = parse_predicate(on, both)
     except ExpressionError:
         return MatchFacts()
     alone, equalities = [], []
     for term in split_conjuncts(predicate):
-        if not reads_as_utc(time_zone) and mentions_instants(term, both):
+        if not meaning.agrees(term, both):
             continue
         sides = referenced_names(term)
         if sides == {target_alias}:
@@ -218,12 +190,12 @@ def target_predicate(
 
 
 def by_source_predicate(
-    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str, time_zone: str
+    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str, meaning: SqlMeaning
 ) -> Expression:
     """What every target row satisfies that a `not matched by source` clause can change.
 
-    TRUE when a clause has no condition, or one that is not understood, or timestamps in a session of
-    another time zone than UTC.
+    TRUE when a clause has no condition, or one that is not understood, or one of which the session may make
+    something else than delta_core.
     """
     aliased = StructType((StructField(name=target_alias, data_type=target),))
     terms: list[Expression] = []
@@ -231,6 +203,8 @@ def by_source_predicate(
         if clause.condition is None:
             return TRUE
         text = sql_text(clause.condition)
+        if not meaning.reads(text):
+            return TRUE
         try:
             terms.append(_without_alias(parse_predicate(text, aliased)))
         except ExpressionError:
@@ -238,7 +212,7 @@ def by_source_predicate(
                 terms.append(parse_predicate(text, target))
             except ExpressionError:
                 return TRUE
-        if not reads_as_utc(time_zone) and mentions_instants(terms[-1], target):
+        if not meaning.agrees(terms[-1], target):
             return TRUE
     return disjunction(terms)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import ConfigurationError, ConstraintViolationError, SchemaMismatchError
-from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.skipping import MAX_LISTED_VALUES
-from delta_core.schema.types import StructType
+from delta_core.schema.types import StructField, StructType
 from spark_jobs.dml.clauses import qualifiers
 from spark_jobs.dml.pruning import KeyEquality, KeyValues, MatchFacts, listed_values
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
+from spark_jobs.predicates import to_column
 from spark_jobs.schema import from_spark
 from spark_jobs.writer.checks import Check, with_checks
 from spark_jobs.writer.columns import quoted
@@ -127,7 +127,8 @@ def fix_source(
         guarded = with_checks(frame, checks, token)
         numbered = guarded.withColumn(names.row, fn.monotonically_increasing_id())
         kept = numbered.localCheckpoint(eager=True).alias(alias)
-        rows, values = _values(kept, facts.equalities)
+        aliased = StructType((StructField(name=alias, data_type=schema),))
+        rows, values = _values(kept, facts.equalities, aliased)
     except Exception as error:
         found = token.find(error)
         if found is not None:
@@ -140,10 +141,12 @@ def _broken(check: Check, row: str) -> ConstraintViolationError:
     return violation(check.name, check.text, row)
 
 
-def _values(frame: DataFrame, equalities: Sequence[KeyEquality]) -> tuple[int, tuple[KeyValues, ...]]:
+def _values(
+    frame: DataFrame, equalities: Sequence[KeyEquality], schema: StructType
+) -> tuple[int, tuple[KeyValues, ...]]:
     from pyspark.sql import functions as fn
 
-    sides = [fn.expr(to_spark_sql(equality.source)) for equality in equalities]
+    sides = [to_column(equality.source, schema) for equality in equalities]
     wanted: list[Column] = [fn.count("*").alias("n")]
     for index, side in enumerate(sides):
         wanted += [fn.min(side).alias(f"low{index}"), fn.max(side).alias(f"high{index}")]

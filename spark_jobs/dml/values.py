@@ -147,7 +147,7 @@ class Caster:
         )
         shown = fn.to_json(fn.struct(column.cast("string").alias(field.name)))
         wrong = fn.raise_error(fn.concat(fn.lit(self._token.mark(number)), shown)).cast(wanted)
-        cast = column.try_cast(ddl)
+        cast = column.try_cast(wanted)
         return fn.when(column.isNotNull() & cast.isNull(), wrong).otherwise(cast)
 
 

@@ -19,6 +19,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.loading.source_params import RECORDED, Source
 from spark_jobs.reader.read import read_files, read_snapshot
+from spark_jobs.sql_meaning import SqlMeaning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,7 @@ def read_delta(
     store = open_store(source.uris[0], storage_options=storage_options, clock=clock)
     snapshot = Snapshot.load(store, version=source.version, clock=clock)
     if not isinstance(source.changes_since, int):
-        return read_snapshot(spark, snapshot, where=_prunable(source.where, snapshot))
+        return read_snapshot(spark, snapshot, where=_prunable(spark, source.where, snapshot))
     snapshot.require_readable()
     adds = appended_files(snapshot, since_version=source.changes_since).adds
     rows = [
@@ -79,12 +80,16 @@ def read_delta(
     return read_files(spark, snapshot, pa.Table.from_pylist(rows, schema=LIVE_FILE_SCHEMA))
 
 
-def _prunable(where: str | None, snapshot: Snapshot) -> str | None:
-    """The condition when files can be left out by it; one that only Spark understands prunes nothing."""
+def _prunable(spark: SparkSession, where: str | None, snapshot: Snapshot) -> str | None:
+    """The condition when files can be left out by it.
+
+    One that only Spark understands prunes nothing, nor does one that means something else to its session.
+    """
     if where is None:
         return None
     try:
-        parse_predicate(where, snapshot.schema)
+        predicate = parse_predicate(where, snapshot.schema)
     except ExpressionError:
         return None
-    return where
+    meaning = SqlMeaning.of(spark)
+    return where if meaning.reads(where) and meaning.agrees(predicate, snapshot.schema) else None

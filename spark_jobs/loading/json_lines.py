@@ -19,7 +19,7 @@ from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.json_numbers import MarkedNumbers
 from spark_jobs.loading.source_params import Source
 from spark_jobs.loading.text_casts import cast_text
-from spark_jobs.schema import type_to_ddl
+from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -95,7 +95,7 @@ def read_json_lines(
         text = numbers.unmarked(fn.col("object").getField(f.name), f.dataType)
         columns.append((f.name, *_typed(text, f.dataType, _type_of(wanted, f.name), exact=exact)))
     columns += [
-        (f.name, fn.lit(None).cast(type_to_ddl(f.data_type)), None)
+        (f.name, fn.lit(None).cast(to_spark_type(f.data_type)), None)
         for f in source.schema or ()
         if found_name(found, f.name) is None
     ]
@@ -174,7 +174,6 @@ def _typed(
 
     if wanted is None or (wanted == delta.STRING and isinstance(found, spark_types.StringType)):
         return column, None
-    ddl = type_to_ddl(wanted)
     if isinstance(wanted, delta.StructType) and isinstance(found, spark_types.StructType):
         return _typed_struct(column, found, wanted, exact=exact)
     if isinstance(wanted, delta.ArrayType) and isinstance(found, spark_types.ArrayType):
@@ -184,7 +183,7 @@ def _typed(
         return value, fn.coalesce(wrong, fn.lit(False))
     nested = (delta.StructType, delta.ArrayType, delta.MapType)
     if isinstance(wanted, nested) or not isinstance(found, spark_types.StringType):
-        return fn.lit(None).cast(ddl), column.isNotNull()
+        return fn.lit(None).cast(to_spark_type(wanted)), column.isNotNull()
     return cast_text(column, wanted, exact=exact)
 
 
@@ -197,7 +196,7 @@ def _typed_struct(
     for field in wanted:
         name = found_name(found, field.name)
         if name is None:
-            parts.append(fn.lit(None).cast(type_to_ddl(field.data_type)).alias(field.name))
+            parts.append(fn.lit(None).cast(to_spark_type(field.data_type)).alias(field.name))
             continue
         value, wrong = _typed(column.getField(name), found[name].dataType, field.data_type, exact=exact)
         parts.append(value.alias(field.name))

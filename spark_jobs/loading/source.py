@@ -16,7 +16,8 @@ from spark_jobs.loading.json_lines import read_json_lines
 from spark_jobs.loading.shaping import shaped
 from spark_jobs.loading.source_params import Source
 from spark_jobs.loading.text_casts import cast_text
-from spark_jobs.schema import type_to_ddl
+from spark_jobs.reader.native_scan import UNFILTERED
+from spark_jobs.schema import to_spark_type
 from spark_jobs.writer.checks import row_json
 from spark_jobs.writer.columns import quoted
 
@@ -28,6 +29,10 @@ _PARQUET_OPTIONS = {
     "mergeSchema": "true",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # `where` may compare floating-point numbers, by which files must not be left out.
+    **UNFILTERED,
 }
 _NOTE = "__deltaward_note_"
 _NO_NOTES = StructType(())
@@ -173,11 +178,10 @@ def _typed(
         if field is None:
             columns.append(text)
             continue
-        ddl = type_to_ddl(field.data_type)
         value, mistyped = cast_text(text, field.data_type, exact=exact)
         shown = fn.to_json(fn.struct(text.alias(name))) if show_rows else fn.lit("{}")
         failure = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
-        guarded = fn.when(mistyped, failure.cast(ddl)).otherwise(value)
+        guarded = fn.when(mistyped, failure.cast(to_spark_type(field.data_type))).otherwise(value)
         columns.append(guarded.alias(field.name))
     return frame.select(*columns)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from delta_core.schema import types as delta
-from spark_jobs.schema import type_to_ddl
+from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,7 +33,7 @@ def cast_text(text: Column, wanted: delta.DataType, *, exact: bool) -> tuple[Col
     """
     from pyspark.sql import functions as fn
 
-    value = text.try_cast(type_to_ddl(wanted))
+    value = text.try_cast(to_spark_type(wanted))
     kept = _is_kept(text, value, wanted) if exact else None
     if kept is not None:
         value = fn.when(kept, value)

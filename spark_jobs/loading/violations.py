@@ -88,7 +88,7 @@ def find_violations(
     sound = fn.lit(True)
     for _, _, wrong in rules:
         sound = sound & ~wrong
-    rules += [(check.name, check.text, sound & fn.expr(check.broken_if)) for check in _distinct(checks)]
+    rules += [(check.name, check.text, sound & check.broken()) for check in _distinct(checks)]
     if not rules:
         return ()
     counts = frame.agg(*[fn.count(fn.when(broken, 1)) for _, _, broken in rules]).collect()[0]
@@ -151,7 +151,7 @@ def _short(row: Mapping[str, Any] | str) -> str:
 
 def _distinct(checks: Sequence[Check]) -> list[Check]:
     """The checks without repetition: table and contract often demand the same."""
-    seen: dict[tuple[str, str], Check] = {}
+    seen: dict[tuple[str, object], Check] = {}
     for check in checks:
         seen.setdefault((check.name, check.broken_if), check)
     return list(seen.values())

@@ -93,7 +93,7 @@ class RejectedRows:
             return frame
         self._cached = frame.persist()
         self._total = self._cached.count()
-        broken = [fn.when(fn.expr(check.broken_if), fn.lit(check.name)) for check in distinct]
+        broken = [fn.when(check.broken(), fn.lit(check.name)) for check in distinct]
         marked = self._cached.withColumn(_NAMES, fn.array_compact(fn.array(*broken)))
         self._broken = marked.where(fn.size(_NAMES) > 0).withColumn(_RAW, fn.lit(None).cast("string"))
         return marked.where(fn.size(_NAMES) == 0).drop(_NAMES)

@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_core.schema.types import StructField, StructType
+from delta_core.schema.types import (
+    DOUBLE,
+    FLOAT,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 from spark_jobs.file_uris import base_name, encode_as_java, escape_glob
 from spark_jobs.reader.data_files import DataFiles, hive_base
-from spark_jobs.schema import to_spark, type_to_ddl
+from spark_jobs.schema import to_spark, to_spark_type
 from spark_jobs.scoped_conf import scoped_conf
 
 if TYPE_CHECKING:
@@ -31,7 +39,21 @@ _OPTIONS = {
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
+    # Dates and times are of the proleptic Gregorian calendar. Spark's own old files say that theirs are not.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
 }
+UNFILTERED = {
+    "parquet.filter.stats.enabled": "false",
+    "parquet.filter.columnindex.enabled": "false",
+    "parquet.filter.dictionary.enabled": "false",
+    "parquet.filter.bloom.enabled": "false",
+}
+"""Options that make Spark read all row groups and pages, whatever is asked for.
+
+Bounds in a file leave NaN out, which is greater than all numbers, and a dictionary tells -0.0 from 0.0: a
+filter on floating-point numbers that Spark hands to the Parquet reader loses rows.
+"""
 
 
 def native_scan(
@@ -78,6 +100,8 @@ def scan_files(
             since no metadata is left behind the join by which a file's own values may come.
     """
     reader = spark.read.schema(to_spark(schema)).options(**_OPTIONS)
+    if _has_floating(schema):
+        reader = reader.options(**UNFILTERED)
     if base_path is not None:
         reader = reader.option("basePath", base_path)
     with scoped_conf(spark, _LISTING_CONF):
@@ -88,6 +112,16 @@ def scan_files(
         return frame
     of_file = frame.metadataColumn("_metadata")
     return frame.select("*", *[of_file.getField(field).alias(name) for name, field in metadata.items()])
+
+
+def _has_floating(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_floating(field.data_type) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _has_floating(kind.element_type)
+    if isinstance(kind, MapType):
+        return _has_floating(kind.key_type) or _has_floating(kind.value_type)
+    return kind in (FLOAT, DOUBLE)
 
 
 def _with_constants(frame: DataFrame, fields: Sequence[StructField], files: DataFiles) -> DataFrame:
@@ -149,7 +183,7 @@ def _with_joined_values(
         texts = [values[position] for values in files.partitions]
         columns[f"{marker}_{position}"] = pa.array(texts, pa.string())
     values = [
-        fn.col(f"{marker}_{position}").cast(type_to_ddl(field.data_type)).alias(field.name)
+        fn.col(f"{marker}_{position}").cast(to_spark_type(field.data_type)).alias(field.name)
         for position, field in enumerate(fields)
     ]
     # A row whose file is not in the mapping would get nulls or vanish; it must be an error.
@@ -168,7 +202,7 @@ def _with_joined_values(
 def _literal(text: str | None, field: StructField) -> Column:
     from pyspark.sql import functions as fn
 
-    return fn.lit(text).cast(type_to_ddl(field.data_type))
+    return fn.lit(text).cast(to_spark_type(field.data_type))
 
 
 def _quoted(name: str) -> str:

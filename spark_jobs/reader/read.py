@@ -11,13 +11,13 @@ import pyarrow as pa
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError, SchemaMismatchError
 from delta_core.expressions.parse import parse_predicate
-from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
 from delta_core.scan.scan import Scan
 from delta_core.schema.partition_values import parse_timestamp
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.file_uris import is_unreadable
+from spark_jobs.predicates import to_column
 from spark_jobs.reader.arrow_scan import arrow_scan
 from spark_jobs.reader.data_files import data_files
 from spark_jobs.reader.native_scan import native_scan
@@ -50,7 +50,8 @@ def read(
             or epoch milliseconds.
         columns: which columns, in this order; all when None. Names match without case.
         where: a predicate in Spark SQL's syntax. Files that cannot match are not opened, and only rows
-            for which it is true are returned.
+            for which it is true are returned. It means what it means to `delta_core`, whatever the
+            session is set to: times are those of UTC.
 
     Raises:
         TableNotFoundError, VersionNotFoundError: there is no such table or version.
@@ -70,8 +71,6 @@ def read_snapshot(
     spark: SparkSession, snapshot: Snapshot, *, columns: Sequence[str] | None = None, where: str | None = None
 ) -> DataFrame:
     """The rows of a snapshot; `read` without the looking up."""
-    from pyspark.sql import functions as fn
-
     snapshot.require_readable()
     schema = snapshot.schema
     selected = None if columns is None else _column_names(snapshot, columns)
@@ -79,7 +78,7 @@ def read_snapshot(
     scan = Scan(snapshot, predicate=predicate)
     frame = read_files(spark, snapshot, scan.files())
     if predicate is not None:
-        frame = frame.where(fn.expr(to_spark_sql(predicate)))
+        frame = frame.where(to_column(predicate, schema))
     if selected is not None:
         frame = frame.select(*["`" + name.replace("`", "``") + "`" for name in selected])
     return frame

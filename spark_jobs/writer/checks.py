@@ -7,7 +7,7 @@ could be moved by the optimiser to where the rows that the caller filters out st
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from delta_core.data.constraints import Constraint, table_constraints
@@ -18,6 +18,7 @@ from delta_core.expressions.typing import resolve
 from delta_core.schema.partition_values import HIVE_NULL, MAX_NAME_BYTES
 from delta_core.schema.types import BINARY, STRING, ArrayType, DataType, MapType, StructType
 from spark_jobs.failures import ViolationToken
+from spark_jobs.predicates import to_column
 from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
@@ -30,29 +31,61 @@ _NUL = "decode(unhex('00'), 'US-ASCII')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A predicate that a row breaks by not fulfilling it.
+
+    Attributes:
+        predicate: resolved against `schema`.
+        schema: of the rows.
+        null_passes: whether a row for which it is null is right.
+    """
+
+    predicate: Expression
+    schema: StructType = field(repr=False, compare=False)
+    null_passes: bool
+
+    def column(self) -> Column:
+        """True for a row that breaks it, never null."""
+        from pyspark.sql import functions as fn
+
+        return ~fn.coalesce(to_column(self.predicate, self.schema), fn.lit(self.null_passes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """A condition on each row.
 
     Attributes:
         name: what the error names.
         text: the condition as its author wrote it.
-        broken_if: Spark SQL that is true for a row that breaks it, never null.
+        broken_if: what is true for a row that breaks it, never null: Spark SQL that means the same in every
+            session, or a predicate that breaks it where it is not true.
     """
 
     name: str
     text: str
-    broken_if: str
+    broken_if: str | Broken
+
+    def broken(self) -> Column:
+        """True for a row that breaks it, never null."""
+        from pyspark.sql import functions as fn
+
+        return fn.expr(self.broken_if) if isinstance(self.broken_if, str) else self.broken_if.column()
 
 
 def check_of(
-    name: str, expression: Expression, *, text: str | None = None, null_passes: bool = True
+    name: str,
+    expression: Expression,
+    schema: StructType,
+    *,
+    text: str | None = None,
+    null_passes: bool = True,
 ) -> Check:
     """A predicate as a check; a contract's lets null pass, a table's and a replaceWhere do not."""
-    sql = to_spark_sql(expression)
     return Check(
         name=name,
-        text=text or sql,
-        broken_if=f"NOT coalesce(({sql}), {'true' if null_passes else 'false'})",
+        text=text or to_spark_sql(expression),
+        broken_if=Broken(predicate=expression, schema=schema, null_passes=null_passes),
     )
 
 
@@ -67,7 +100,9 @@ def table_checks(schema: StructType, configuration: Mapping[str, str]) -> list[C
     return [
         *not_null_checks(schema),
         *(
-            check_of(_name(constraint), constraint.expression, text=constraint.text, null_passes=False)
+            check_of(
+                _name(constraint), constraint.expression, schema, text=constraint.text, null_passes=False
+            )
             for constraint in table_constraints(schema, configuration)
         ),
     ]
@@ -80,7 +115,7 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
         ExpressionError: a text does not parse or does not fit the schema.
     """
     return [
-        check_of(name, resolve(parse_predicate(text, schema), schema), text=text)
+        check_of(name, resolve(parse_predicate(text, schema), schema), schema, text=text)
         for name, text in constraints
     ]
 
@@ -128,7 +163,7 @@ def with_checks(
     expression = None
     for index, check in enumerate(checks):
         broken = fn.raise_error(fn.concat(fn.lit(token.mark(index)), row)).cast(data_type)
-        condition = fn.expr(check.broken_if)
+        condition = check.broken()
         expression = fn.when(condition, broken) if expression is None else expression.when(condition, broken)
     assert expression is not None
     return frame.withColumn(guarded_name, expression.otherwise(guarded))

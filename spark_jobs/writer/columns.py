@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from delta_core.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType, StructType
-from spark_jobs.schema import to_spark, type_to_ddl
+from delta_core.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType, DecimalType, StructType
+from spark_jobs.checked_numbers import plain_text
+from spark_jobs.schema import to_spark, to_spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -98,10 +99,10 @@ def partition_text(column: Column, data_type: DataType) -> Column:
         return _utc_text(column)
     if data_type in (FLOAT, DOUBLE):
         # One text for each value: the two zeros are equal, and so are all NaN.
-        return fn.when(column == fn.lit(0).cast(type_to_ddl(data_type)), fn.lit("0.0")).otherwise(
+        return fn.when(column == fn.lit(0).cast(to_spark_type(data_type)), fn.lit("0.0")).otherwise(
             column.cast("string")
         )
-    return column.cast("string")
+    return plain_text(column, data_type) if isinstance(data_type, DecimalType) else column.cast("string")
 
 
 def _utc_text(column: Column) -> Column:

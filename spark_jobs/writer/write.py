@@ -272,7 +272,9 @@ def write_checks(change: TableChange, request: WriteRequest, predicate: Expressi
         *partition_name_checks(change.schema, change.partition_columns),
     ]
     if predicate is not None:
-        checks.append(check_of("replaceWhere", predicate, text=request.replace_where, null_passes=False))
+        checks.append(
+            check_of("replaceWhere", predicate, change.schema, text=request.replace_where, null_passes=False)
+        )
     return checks
 
 

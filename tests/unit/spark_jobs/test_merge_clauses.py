@@ -30,6 +30,7 @@ from spark_jobs.dml.clauses import (
 )
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
 from spark_jobs.file_uris import encode_as_java
+from spark_jobs.sql_meaning import SqlMeaning
 
 TARGET = StructType(
     (
@@ -108,7 +109,7 @@ def predicate(on: str, *values: KeyValues, rows: int = 5) -> str:
         target_alias="t",
         source_alias="s",
         partition_columns=("part",),
-        time_zone="UTC",
+        meaning=SqlMeaning(),
     )
     assert len(facts.equalities) == len(values)
     return to_spark_sql(target_predicate(facts, values, source_rows=rows, schema=TARGET))
@@ -136,7 +137,7 @@ def test_what_says_nothing_about_files_prunes_nothing(on: str) -> None:
 def test_conditions_bound_the_rows_that_no_source_row_matches() -> None:
     def of(*conditions: str | None) -> Any:
         clauses = [MergeClause(action=MergeAction.DELETE, condition=text) for text in conditions]
-        return by_source_predicate(clauses, target=TARGET, target_alias="t", time_zone="UTC")
+        return by_source_predicate(clauses, target=TARGET, target_alias="t", meaning=SqlMeaning())
 
     assert to_spark_sql(of("t.part = 'a'", "x > 1")) == "((`part` = 'a') OR (`x` > 1.0e0))"
     assert of("t.part = 'a'", None) == TRUE
@@ -166,7 +167,7 @@ TIMES = StructType(
 def test_instants_prune_only_in_sessions_of_utc(on: str, abroad: int) -> None:
     """Pruned by UTC, a row that matches in New York was not found, and so was inserted a second time."""
 
-    def terms(time_zone: str) -> int:
+    def terms(meaning: SqlMeaning) -> int:
         facts = match_facts(
             on,
             target=TIMES,
@@ -174,22 +175,51 @@ def test_instants_prune_only_in_sessions_of_utc(on: str, abroad: int) -> None:
             target_alias="t",
             source_alias="s",
             partition_columns=(),
-            time_zone=time_zone,
+            meaning=meaning,
         )
         return len(facts.target_only) + len(facts.equalities)
 
-    assert terms("America/New_York") == abroad
-    assert terms("Etc/UTC") == terms("UTC") == on.count(" AND ") + 1
+    assert terms(SqlMeaning(is_utc=False)) == abroad
+    assert terms(SqlMeaning()) == on.count(" AND ") + 1
 
 
 def test_instants_do_not_bound_unmatched_rows_abroad() -> None:
     clauses = [MergeClause(action=MergeAction.DELETE, condition="t.at < '2024-01-02'")]
 
-    def of(time_zone: str) -> Any:
-        return by_source_predicate(clauses, target=TIMES, target_alias="t", time_zone=time_zone)
+    def of(meaning: SqlMeaning) -> Any:
+        return by_source_predicate(clauses, target=TIMES, target_alias="t", meaning=meaning)
 
-    assert of("UTC") != TRUE
-    assert of("Europe/Berlin") == TRUE
+    assert of(SqlMeaning()) != TRUE
+    assert of(SqlMeaning(is_utc=False)) == TRUE
+
+
+@pytest.mark.parametrize(
+    ("on", "plain"),
+    [
+        ("t.id = s.id AND t.x > 2.5D", 2),
+        ("t.id = s.id + 1", 0),
+        ("t.id = bigint(s.part)", 0),
+        ("t.id = s.id AND t.x > 1.25BD", 2),
+        ("t.id = s.id AND t.part LIKE 'a%'", 2),
+        ("t.id IN (1L, 2L) AND lower(t.part) = 'a'", 1),
+    ],
+)
+def test_what_a_mode_of_the_session_changes_prunes_only_in_the_usual_one(on: str, plain: int) -> None:
+    def terms(meaning: SqlMeaning) -> int:
+        facts = match_facts(
+            on,
+            target=TARGET,
+            source=SOURCE,
+            target_alias="t",
+            source_alias="s",
+            partition_columns=(),
+            meaning=meaning,
+        )
+        return len(facts.target_only) + len(facts.equalities)
+
+    assert terms(SqlMeaning(is_usual=False)) == plain
+    assert terms(SqlMeaning()) == on.count(" AND ") + 1
+    assert terms(SqlMeaning(unlike="=I")) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""Every job gives what delta_core gives, however the session is set, and leaves the session as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.hostile_jobs import loads, optimizes, run_all
+from tests.support.hostile_sessions import HOSTILE, set_so
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ALWAYS = ("New York", "no ANSI", "the old calendar")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in _ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in HOSTILE]
+)
+def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    with set_so(spark, HOSTILE[name]):
+        assert run_all(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 9]
+        if name in _ALWAYS:
+            loads(spark, tmp_path)
+
+
+@pytest.mark.slow
+def test_optimizing_in_a_session_that_is_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    settings = {key: value for one in HOSTILE.values() for key, value in one.items()}
+    with set_so(spark, settings):
+        assert optimizes(spark, tmp_path) == "OPTIMIZE"
