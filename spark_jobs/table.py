@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import delta_core
 from delta_core.actions import SetTransaction
+from delta_core.boundary import public_class
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.jobs.job_result import JobResult
 from delta_core.snapshot.snapshot import Snapshot
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spark_jobs.dml.clauses import Sql
 
 
+@public_class
 class DeltaTable:
     """A Delta table in a Spark session; every operation works on its newest version.
 
@@ -152,6 +154,7 @@ class _Draft:
     properties: CommitProperties = field(default=DEFAULT_COMMIT_PROPERTIES)
 
 
+@public_class
 class DeltaMergeBuilder:
     """A merge in the making. Each method returns a builder with one clause more; `execute` runs it.
 
@@ -262,6 +265,7 @@ class DeltaMergeBuilder:
         return DeltaMergeBuilder(self._table, self._source, self._condition, replace(self._draft, **changes))
 
 
+@public_class
 class DeltaOptimizeBuilder:
     """Rewriting files of the whole table, or of the partitions that `where` names."""
 

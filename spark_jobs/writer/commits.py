@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 
+from delta_core.boundary import public
 from delta_core.storage.uri import canonical_table_uri
 
 _LOCK = threading.Lock()
 _LAST: dict[str, int] = {}
 
 
+@public
 def last_commit(uri: str) -> int | None:
     """The newest version that this process has committed to the table; None when it has not.
 

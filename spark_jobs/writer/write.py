@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.actions import SetTransaction
+from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
@@ -77,6 +78,7 @@ class WriteRequest:
     reads_table: bool = False
 
 
+@public
 def write(
     df: DataFrame,
     uri: str,
