@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from uuid import uuid4
 
-from delta_core.boundary import typed_error
+from delta_core.boundary import public, typed_error
 from delta_core.errors import (
     ConfigurationError,
     DeltaError,
@@ -33,6 +33,7 @@ UNEXPECTED_ERROR_CODE = UnexpectedError.code
 """`JobResult.error.code` of an error that is not a DeltaError: a defect, or a library's failure."""
 
 
+@public
 def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None = None) -> JobResult:
     """Run a job and say what became of it. Never raises an Exception.
 

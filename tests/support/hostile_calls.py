@@ -27,11 +27,13 @@ from delta_core import (
     IdentityGenerator,
     Scan,
     Snapshot,
+    Transaction,
     write_deltalake,
 )
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.maintenance.feature_alterer import FeatureAlterer
 from delta_core.maintenance.table_optimizer import TableOptimizer
+from delta_core.table_features.surface import Surface
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
@@ -49,7 +51,11 @@ _RIGHT: Mapping[str, Any] = {
     "default": "1",
     "description": "d",
     "domain": "mine",
+    "commits": [],
     "keys": ["mine"],
+    "operation": "MINE",
+    "operation_parameters": {},
+    "surface": Surface.COMMIT,
     "name": "id",
     "position": delta_core.First(),
     "properties": {"mine": "1"},
@@ -174,6 +180,9 @@ def calls() -> Iterator[Call]:
     yield from _methods(TableAlterer, lambda place: DeltaTable(place / "t").alter)
     yield from _methods(FeatureAlterer, lambda place: DeltaTable(place / "t").alter)
     yield from _methods(Scan, lambda place: Scan(_snapshot(place)))
+    yield from _methods(Snapshot, _snapshot)
+    yield _of_function("Transaction.begin", Transaction.begin)
+    yield _of_function("Transaction.create", Transaction.create)
     yield from _methods(GroupCommit, lambda place: GroupCommit(place / "t"))
 
 
@@ -259,6 +268,8 @@ def _right(name: str, parameters: list[inspect.Parameter], place: Path) -> dict[
             value = place / value
         elif one.name == "snapshot":
             value = _snapshot(place)
+        elif one.name == "store":
+            value = _snapshot(place).store
         assert value is not None, f"say in hostile_calls.py what is right for {one.name} of {name}"
         found[one.name] = value
     return found

@@ -40,7 +40,7 @@ def raw_errors(call: Call, place: Path, monkeypatch: pytest.MonkeyPatch, *, ever
 def test_an_argument_of_another_kind_is_a_typed_error(
     call: Call, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert raw_errors(call, place, monkeypatch, every=12) == []
+    assert raw_errors(call, place, monkeypatch, every=24) == []
 
 
 @pytest.mark.slow

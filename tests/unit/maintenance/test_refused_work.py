@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,13 +25,14 @@ from delta_core.errors import (
     MaintenanceError,
     SchemaMismatchError,
     StorageError,
+    StorageFullError,
     TableExistsError,
     VerificationError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clone import apply_clone, plan_clone
 from delta_core.maintenance.clustering import apply_z_order, plan_z_order
-from delta_core.maintenance.clustering.spill import spill_output
+from delta_core.maintenance.clustering.spill import local_spill, spill_output
 from delta_core.maintenance.convert import plan_conversion
 from delta_core.maintenance.rewriting.reading import read_files
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
@@ -211,9 +214,26 @@ def test_rows_that_are_lost_on_their_way_over_disk_leave_the_table_as_it_is(tabl
 
 def test_a_place_that_cannot_be_spilled_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "run.arrow").mkdir()
-    with pytest.raises(StorageError, match=re.escape(str(tmp_path / "run.arrow"))) as caught:
-        spill_output({"uri": str(tmp_path), "directory": ""}, "run.arrow")
+    place = {"uri": str(tmp_path), "directory": ""}
+    named = re.escape(str(tmp_path / "run.arrow"))
+    with pytest.raises(StorageError, match=named) as caught, spill_output(place, "run.arrow"):
+        pass
     assert "TMPDIR" in caught.value.fix
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_place_that_fills_up_while_it_is_spilled_to_is_named(tmp_path: Path, code: int) -> None:
+    place = {"uri": str(tmp_path), "directory": "further/in"}
+    with pytest.raises(StorageError, match=os.strerror(code)) as caught, spill_output(place, "run.arrow"):
+        raise OSError(code, os.strerror(code))
+    assert isinstance(caught.value, StorageFullError) is (code == errno.ENOSPC)
+    assert "TMPDIR" in caught.value.fix
+
+
+def test_no_temporary_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    with pytest.raises(StorageError, match="TMPDIR"), local_spill():
+        pass
 
 
 def test_a_footer_that_promises_more_rows_than_its_pages_have_is_noticed(tmp_path: Path) -> None:
