@@ -8,6 +8,7 @@ import pytest
 
 from delta_core.errors import DeltaError
 from tests.support.hostile_calls import HOSTILE, Call, calls, prepared
+from tests.support.soak import rounds
 
 CALLS = list(calls())
 NAMES = list(HOSTILE)
@@ -45,8 +46,8 @@ def test_an_argument_of_another_kind_is_a_typed_error(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
-def test_all_arguments_of_all_kinds_are(call: Call, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert raw_errors(call, place, monkeypatch, every=1) == []
+def test_more_arguments_of_more_kinds_are(call: Call, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert raw_errors(call, place, monkeypatch, every=rounds(usual=6, soak=1)) == []
 
 
 def test_the_calls_are_found() -> None:
