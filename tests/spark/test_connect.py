@@ -18,7 +18,15 @@ from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from spark_jobs.connect_server import ConnectServer, answers
 from tests.support.drivers import REPOSITORY, start_driver
+from tests.support.quality import IN_SET, UNIQUE, expect, quality
 from tests.support.spark import REMOTE_VARIABLE, rows_of
+
+SUITE = quality(
+    expect(IN_SET, column="id", value_set=["1", "2"]),
+    expect(UNIQUE, column="id"),
+    expect("expect_column_median_to_be_between", column="id", min_value=1.5, max_value=1.5),
+    engine="spark",
+)
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="runs its own server")
 
@@ -40,7 +48,7 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
         spec = JobSpec(
             kind="load",
             table=TableRef(uri=str(tmp_path / "loaded")),
-            params={"source": {"format": "parquet", "uris": [str(source)]}},
+            params={"source": {"format": "parquet", "uris": [str(source)]}, "quality": SUITE},
         )
         driver = start_driver(spec, tmp_path / "job", remote=server.url)
         assert driver.wait() == 0, driver.log()
@@ -63,6 +71,8 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     assert result is not None
     assert result.status is JobStatus.SUCCEEDED
     assert rows_of(tmp_path / "loaded") == [{"id": 1}, {"id": 2}]
+    assert result.output["quality"]["outcome"] == "passed"
+    assert json.loads(Path(result.output["quality"]["report_json"][7:]).read_text())["engine"] == "spark"
 
 
 @pytest.mark.slow
