@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import write_deltalake
-from delta_core.errors import CommitRejectedError, NotWrittenError
+from delta_core.errors import CommitRejectedError, NotWrittenError, StorageFullError
 from delta_core.log.log_path import commit_path
 from delta_core.storage import local
 from delta_core.transaction.commit_result import Committed, Rejected, Unknown, may_discard_files
@@ -74,7 +74,7 @@ def test_a_full_disk_is_a_refusal_that_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(local.os, "write", full)
-    with pytest.raises(CommitRejectedError, match="no room"):
+    with pytest.raises(StorageFullError, match="no room"):
         write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.rglob("*")) == before

@@ -52,14 +52,14 @@ def test_a_key_that_no_table_holds(uri: str, key: dict[str, Any]) -> None:
 
 
 CHANGES: list[Callable[[DeltaTable], object]] = [
-    lambda table: table.alter.set_properties({"delta.checkpointInterval": 5}),  # type: ignore[dict-item]
+    lambda table: table.alter.set_properties({"delta.checkpointInterval": [5]}),  # type: ignore[dict-item]
     lambda table: table.alter.set_properties({"x": None}),  # type: ignore[dict-item]
     lambda table: table.alter.set_name(5),  # type: ignore[arg-type]
     lambda table: table.alter.set_description("x" * (64 << 20)),
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=["number", "null", "name", "long"])
+@pytest.mark.parametrize("change", CHANGES, ids=["list", "null", "name", "long"])
 def test_a_definition_that_no_reader_takes(uri: str, change: Callable[[DeltaTable], object]) -> None:
     table = DeltaTable(uri)
     with pytest.raises(DeltaError):
@@ -73,7 +73,7 @@ def test_a_table_is_not_created_with_what_nobody_reads(tmp_path: Path) -> None:
         write_deltalake(
             str(tmp_path / "n"),
             ROWS,
-            configuration={"x": 5},  # type: ignore[dict-item]
+            configuration={"x": [5]},  # type: ignore[dict-item]
         )
     assert not (tmp_path / "n" / "_delta_log").exists()
 
