@@ -170,12 +170,12 @@ def test_the_platform_loads_and_rolls_back(platform: Platform) -> None:
     assert _months(flights, january) == _published("flights", 1)
 
     platform.run(ETL, "february", {"first_month": "2013-02", "feeds": ["flights"]})
-    both = flights.latest_version
+    both = platform.table("flights").latest_version
     assert _months(flights, both) == _published("flights", 1, 2)
 
     # The demonstration runs the maintenance of these tables, on Airflow alone.
     platform.run(ROLLBACK, "back", {"table": str(flights.path), "version": january})
-    restored = flights.latest_version
+    restored = platform.table("flights").latest_version
     assert restored > both
     assert same_rows(flights.rows(restored), flights.rows(january))
 
