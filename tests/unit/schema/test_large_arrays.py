@@ -101,7 +101,7 @@ def test_a_message_does_not_quote_a_whole_value(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 10_000
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_more_than_two_gibibytes_of_text_in_one_array(tmp_path: Path) -> None:
     rows, width = 2200, 1_000_000
     offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * width)
