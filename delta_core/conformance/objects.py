@@ -9,6 +9,7 @@ from functools import partial
 from delta_core.conformance.check import Context
 from delta_core.conformance.expectations import require, require_raises, require_same
 from delta_core.errors import (
+    AmbiguousWriteError,
     ConfigurationError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -200,7 +201,7 @@ def settle(context: Context, store: LogStore, path: str, data: bytes) -> None:
     for attempt in range(10):
         try:
             store.put_if_absent(path, data)
-        except ObjectExistsError:
+        except (ObjectExistsError, AmbiguousWriteError):
             pass
         except StorageError as error:
             if not error.retryable or attempt == 9:
