@@ -51,6 +51,9 @@ def serve(
     pid_file: Annotated[
         Path | None, typer.Option(help="Written once the server answers: '<pid> <port>'.")
     ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
+    ] = None,
 ) -> None:
     """Run a local Spark Connect server until it is interrupted."""
     arguments = [
@@ -65,4 +68,6 @@ def serve(
     ]
     if pid_file is not None:
         arguments += ["--pid-file", str(pid_file)]
+    for entry in conf or []:
+        arguments += ["--conf", entry]
     raise typer.Exit(connect_server.main(arguments))

@@ -201,8 +201,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pid-file", type=Path, help="written once the server answers: '<pid> <port>'")
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--driver-memory", default="1g")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
+    )
     parser.add_argument("--directory", type=Path, default=Path("."), help="for its log and scratch files")
     arguments = parser.parse_args(argv)
+    if wrong := [entry for entry in arguments.conf if not entry.partition("=")[0] or "=" not in entry]:
+        parser.error(f"--conf {wrong[0]} is not KEY=VALUE")
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -212,6 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         port=arguments.port,
         master=arguments.master,
         driver_memory=arguments.driver_memory,
+        conf=dict(entry.split("=", 1) for entry in arguments.conf),
         directory=arguments.directory,
         own_group=False,
     )

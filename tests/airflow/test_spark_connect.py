@@ -19,13 +19,16 @@ from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.operators.load import DeltaLoadOperator
 from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import connection_json
+from tests.support.spark import FEW_PARTITIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    with ConnectServer.start(master="local[2]", directory=tmp_path_factory.mktemp("connect")) as running:
+    with ConnectServer.start(
+        master="local[2]", conf=FEW_PARTITIONS, directory=tmp_path_factory.mktemp("connect")
+    ) as running:
         yield running
 
 

@@ -26,6 +26,7 @@ from spark_jobs.connect_server import ConnectServer
 from tests.support.driver_runs import Driver, DriverRun, commits_with
 from tests.support.quality import BETWEEN, NOT_NULL, expect, quality
 from tests.support.soak import drawn
+from tests.support.spark import FEW_PARTITIONS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
@@ -89,7 +90,7 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("gate-kill")
     pq.write_table(_rows(0, 100), folder / "source.parquet")
-    with ConnectServer.start(directory=folder, master="local[2]") as server:
+    with ConnectServer.start(directory=folder, master="local[2]", conf=FEW_PARTITIONS) as server:
         bench = Bench(folder=folder, remote=server.url, events=())
         table = bench.table("undisturbed")
         run = bench.run(table, "undisturbed-run").finish(timeout_seconds=PATIENCE_SECONDS)

@@ -22,6 +22,7 @@ from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from spark_jobs.connect_server import ConnectServer
 from tests.support.driver_runs import Driver, DriverRun, commits_with, rows_by_peer
 from tests.support.soak import drawn, rounds
+from tests.support.spark import FEW_PARTITIONS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
@@ -107,7 +108,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         Job(name="optimize", kind="optimize", params={}),
         Job(name="restore", kind="restore", params={"version": 3, "dry_run": False}),
     ]
-    with ConnectServer.start(directory=folder, master="local[2]") as server:
+    with ConnectServer.start(directory=folder, master="local[2]", conf=FEW_PARTITIONS) as server:
         undisturbed = {}
         for job in jobs:
             table = Path(shutil.copytree(start, folder / f"undisturbed-{job.name}"))

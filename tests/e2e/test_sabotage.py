@@ -22,6 +22,7 @@ from tests.support.airflow import airflow_database
 from tests.support.host_script import driver_host
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
+from tests.support.spark import FEW_PARTITIONS
 
 __all__ = ["airflow_database"]
 
@@ -89,7 +90,9 @@ Player = Callable[..., Outcome]
 @pytest.fixture(scope="module")
 def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One Spark Connect server for all: starting it is what takes long."""
-    with ConnectServer.start(master="local[2]", directory=tmp_path_factory.mktemp("spark")) as server:
+    with ConnectServer.start(
+        master="local[2]", conf=FEW_PARTITIONS, directory=tmp_path_factory.mktemp("spark")
+    ) as server:
         yield server.url
 
 

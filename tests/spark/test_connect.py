@@ -16,10 +16,10 @@ import pytest
 from delta_core.errors import JobError
 from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from spark_jobs.connect_server import ConnectServer, answers
+from spark_jobs.connect_server import ConnectServer, answers, main
 from tests.support.drivers import REPOSITORY, start_driver
 from tests.support.quality import IN_SET, UNIQUE, expect, quality
-from tests.support.spark import REMOTE_VARIABLE, rows_of
+from tests.support.spark import FEW_PARTITIONS, REMOTE_VARIABLE, rows_of
 
 SUITE = quality(
     expect(IN_SET, column="id", value_set=["1", "2"]),
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="r
 def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's workers must get our packages from the client.
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    with ConnectServer.start(master="local[2]", directory=tmp_path / "server") as server:
+    with ConnectServer.start(master="local[2]", conf=FEW_PARTITIONS, directory=tmp_path / "server") as server:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.connect_script", server.url, str(tmp_path)],
             cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=1200,
@@ -80,7 +80,7 @@ def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
     pid_file = tmp_path / "server.pid"
     process = subprocess.Popen(
         [sys.executable, "-m", "spark_jobs.connect_server", "--pid-file", str(pid_file),
-         "--master", "local[1]",
+         "--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3",
          "--directory", str(tmp_path)],
         cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, stdout=subprocess.PIPE,
         start_new_session=True,
@@ -92,6 +92,8 @@ def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
         server_pid, port = map(int, pid_file.read_text().split())
         assert os.getpgid(server_pid) == process.pid
         assert answers(port)
+        command = Path(f"/proc/{server_pid}/cmdline").read_bytes()
+        assert b"\0--conf\0spark.sql.shuffle.partitions=3\0" in command
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=300)
         assert not answers(port)
@@ -102,6 +104,16 @@ def test_the_server_command_ends_with_its_group(tmp_path: Path) -> None:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@pytest.mark.parametrize("entry", ["spark.ui.enabled", "=true"])
+def test_a_setting_without_a_name_or_a_value_is_refused(
+    entry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--conf", entry])
+    assert ended.value.code == 2
+    assert f"--conf {entry} is not KEY=VALUE" in capsys.readouterr().err
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

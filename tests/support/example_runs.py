@@ -14,6 +14,7 @@ from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.host_script import driver_host
 from tests.support.repository import ROOT
+from tests.support.spark import FEW_PARTITIONS
 
 _WORKER = ROOT / "tests" / "airflow_dags" / "example_worker.py"
 
@@ -22,7 +23,10 @@ _WORKER = ROOT / "tests" / "airflow_dags" / "example_worker.py"
 def shared_engine(folder: Path) -> Iterator[dict[str, str]]:
     """A Connect server and a driver host for all runs; what a connection's extra says of them."""
     socket = folder / "drivers.sock"
-    with ConnectServer.start(master="local[2]", directory=folder) as server, driver_host(socket):
+    with (
+        ConnectServer.start(master="local[2]", conf=FEW_PARTITIONS, directory=folder) as server,
+        driver_host(socket),
+    ):
         yield {"runner": "spark_connect", "connect_url": server.url, "driver_socket": str(socket)}
 
 

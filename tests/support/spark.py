@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 REMOTE_VARIABLE = "DELTAWARD_TEST_REMOTE"
 """Set it to a Connect server's URL to run the Spark tests on that server instead of a classic session."""
 
+FEW_PARTITIONS = {"spark.sql.shuffle.partitions": "2"}
+"""Of every Spark that tests start: with Spark's 200 partitions a job of a few rows takes twice as long."""
+
 CONF = {
     # A few rows are read sooner than code for them is compiled. The Connect servers of the tests compile it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
+    **FEW_PARTITIONS,
     "spark.default.parallelism": "2",
     "spark.log.level": "ERROR",
     "spark.sql.ui.retainedExecutions": "1",
@@ -34,7 +37,7 @@ def spark_session() -> Iterator[SparkSession]:
     """A session that all tests share: starting one takes seconds."""
     remote = os.environ.get(REMOTE_VARIABLE)
     if remote:
-        session = get_session(remote, conf={"spark.sql.shuffle.partitions": "2"}, app_name="tests")
+        session = get_session(remote, conf=FEW_PARTITIONS, app_name="tests")
     else:
         session = get_session(master="local[2]", conf=CONF | {"spark.driver.memory": "1g"}, app_name="tests")
     yield session
