@@ -27,7 +27,7 @@ from tests.support.soak import drawn
 
 STRUCT = {"delta.checkpoint.writeStatsAsStruct": "true"}
 STRUCT_ONLY = {**STRUCT, "delta.checkpoint.writeStatsAsJson": "false"}
-TABLES = (*drawn(("struct", "struct_only", "v2_parquet", "v2_json", "compacted"), usual=2), "checksum")
+TABLES = (*drawn(("struct", "struct_only", "v2_parquet", "v2_json", "compacted"), usual=1), "checksum")
 
 
 @dataclass(frozen=True)

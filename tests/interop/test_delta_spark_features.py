@@ -13,7 +13,7 @@ import pytest
 from tests.support.delta_spark import sample_by_delta_spark
 from tests.support.feature_sets import EXCLUDING, FEATURES, covering_sets, possible_pairs
 
-TABLES = 2
+TABLES = 1
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_tables_with_several_features_read_equal(report: dict[str, Any]) -> None
     ]
     assert not failures, "\n".join(failures)
     assert report["passed"] == TABLES
-    assert report["versions"] > TABLES
+    assert report["versions"] > 3 * TABLES
 
 
 def test_the_sets_cover_every_pair(seed: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from tests.support.delta_spark import by_delta_spark
+from tests.support.soak import drawn
 
 CODEC, PAGES = "delta.parquet.compression.codec", "delta.parquet.format.version"
 WAYS = {
@@ -34,16 +35,17 @@ ROWS = pa.table(
 def test_delta_spark_goes_on(tmp_path: Path) -> None:
     tables, out = tmp_path / "tables", tmp_path / "out"
     out.mkdir()
-    for name, properties in WAYS.items():
+    ways = drawn(WAYS, usual=3)
+    for name in ways:
         path = tables / name
         for _ in range(2):
-            write_deltalake(path, ROWS, mode="append", partition_by=["_p"], configuration=properties)
+            write_deltalake(path, ROWS, mode="append", partition_by=["_p"], configuration=WAYS[name])
         table = DeltaTable(path)
         table.create_checkpoint()
         for version in range(table.version()):
             (path / "_delta_log" / f"{version:020d}.json").unlink()
     by_delta_spark("continues", str(tables), str(out))
-    for name in WAYS:
+    for name in ways:
         before = pq.read_table(out / f"{name}.before.parquet")
         assert before.to_pylist() == 2 * ROWS.slice(0, 1).to_pylist(), name
         after = DeltaTable(tables / name).to_pyarrow_table()

@@ -58,7 +58,7 @@ def rows_of(root: Path) -> list[str]:
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_and_goes_on(tmp_path: Path) -> None:
-    tables = drawn(STATEMENTS, usual=2)
+    tables = drawn(STATEMENTS, usual=1)
     made = by_spark("make", tmp_path, tables)
     before = {name: rows_of(tmp_path / name) for name in tables}
     rewritten = set()

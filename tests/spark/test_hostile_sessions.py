@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.hostile_jobs import loads, optimizes, run_all
-from tests.support.hostile_sessions import HOSTILE, set_so
+from tests.support.hostile_sessions import HOSTILE, TOGETHER, set_so, together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ _ALWAYS = ("New York", "no ANSI", "the old calendar")
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in _ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in HOSTILE]
+    "name", [name if name in _ALWAYS else pytest.param(name, marks=pytest.mark.soak) for name in HOSTILE]
 )
 def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, name: str) -> None:
     with set_so(spark, HOSTILE[name]):
@@ -27,7 +27,19 @@ def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, nam
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("names", TOGETHER, ids=" and ".join)
+def test_every_job_in_a_session_that_is_several(
+    spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    with set_so(spark, together(*names)):
+        assert run_all(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 9]
+
+
+def test_each_session_is_run() -> None:
+    assert sorted([*_ALWAYS, *(name for names in TOGETHER for name in names)]) == sorted(HOSTILE)
+
+
+@pytest.mark.slow
 def test_optimizing_in_a_session_that_is_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
-    settings = {key: value for one in HOSTILE.values() for key, value in one.items()}
-    with set_so(spark, settings):
+    with set_so(spark, together(*HOSTILE)):
         assert optimizes(spark, tmp_path) == "OPTIMIZE"

@@ -1,9 +1,10 @@
 """What delta-spark finds in a table's versions, after which it goes on with the table.
 
-Usage: `python -m tests.support.delta_spark_server history TABLE OUT FIRST LAST`.
+Usage: `python -m tests.support.delta_spark_server history TABLE OUT VERSION...`.
 
-OUT gets `ids` (of each version), `by_time` (the version that each version's own time means), `changes` (rows
-of the change feed behind FIRST) and `after` (the ids once it has deleted one and added another).
+The versions go up. OUT gets `ids` (of each), `by_time` (the version that each version's own time means),
+`changes` (rows of the change feed behind the first one) and `after` (the ids once it has deleted one and added
+another).
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ def _ids(spark: SparkSession, path: str, **options: Any) -> list[int]:
     return sorted(row.id for row in rows)
 
 
-def main(spark: SparkSession, path: str, out: str, first: str, last: str) -> None:
-    """Read every version, by number and by time; then write."""
-    versions = range(int(first), int(last) + 1)
+def main(spark: SparkSession, path: str, out: str, *numbers: str) -> None:
+    """Read the versions, by number and by time; then write."""
+    versions = [int(number) for number in numbers]
     history = {row.version: row.timestamp for row in spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()}
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     by_time = {}

@@ -32,6 +32,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    # The one that it has for local files without asking starts four processes for each commit.
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
 }
 
 SMALL_QUERIES = {

@@ -82,6 +82,19 @@ HOSTILE: Mapping[str, Mapping[str, str]] = {
 }
 """Each by what is odd in it."""
 
+TOGETHER = (
+    ("Kolkata, timestamps without a zone", "row by row", "dates as text", "lost files", "case counts"),
+    ("Apia, the old formatter", "another notation", "old Parquet"),
+    ("no ANSI in Juneau", "no calendar"),
+    ("directories", "large Arrow"),
+)
+"""Sessions that are several of them, each of which some run has; of two zones the last one counts."""
+
+
+def together(*names: str) -> dict[str, str]:
+    """The settings of several."""
+    return {key: value for name in names for key, value in HOSTILE[name].items()}
+
 
 @contextmanager
 def set_so(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
