@@ -21,7 +21,8 @@ from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import connection_json
 from tests.support.spark import FEW_PARTITIONS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# The runs in tests/airflow_dags load through Spark Connect too.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
 
 @pytest.fixture(scope="module")

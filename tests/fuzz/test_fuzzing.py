@@ -109,6 +109,7 @@ def test_another_table_is_told_from_a_misread_one(corpus: Path) -> None:
         path.write_bytes(before)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_told_and_replaced(corpus: Path, tmp_path: Path) -> None:
     worker = WorkerProcess(tmp_path, corpus, "seed")
     try:

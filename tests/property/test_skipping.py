@@ -26,7 +26,7 @@ from tests.support.skipping_tables import Table, random_table
 from tests.support.soak import SEED, rounds
 
 PARTS = 5
-PAIRS = rounds(usual=2_000, soak=50_000)
+PAIRS = rounds(usual=1_200, soak=50_000)
 TABLES_WITH_FILES = rounds(usual=20, soak=400)
 
 

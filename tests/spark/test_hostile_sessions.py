@@ -13,7 +13,7 @@ from tests.support.hostile_sessions import HOSTILE, TOGETHER, set_so, together
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ALWAYS = ("New York", "no ANSI", "the old calendar")
+_ALWAYS = ("New York", "the old calendar")
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_what_has_no_value_fails(spark: SparkSession, tmp_path: Path, session: s
 
 def test_random_predicates(spark: SparkSession, tmp_path: Path) -> None:
     sessions = list(HOSTILE.values())
-    for number in range(rounds(usual=4, soak=400)):
+    for number in range(rounds(usual=2, soak=400)):
         rng = random.Random(f"{SAMPLE_SEED}:{number}")
         table = random_table(rng)
         data = table.arrow_rows().drop_columns(["#file"])

@@ -3,8 +3,8 @@
 Usage: `python -m tests.support.delta_spark_server history TABLE OUT VERSION...`.
 
 The versions go up. OUT gets `ids` (of each), `by_time` (the version that each version's own time means),
-`changes` (rows of the change feed behind the first one) and `after` (the ids once it has deleted one and added
-another).
+`changes` (rows of the change feed behind the first one) and `after` (the ids once it has deleted one and
+added another).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ HOSTILE: Mapping[str, Mapping[str, str]] = {
 
 TOGETHER = (
     ("Kolkata, timestamps without a zone", "row by row", "dates as text", "lost files", "case counts"),
-    ("Apia, the old formatter", "another notation", "old Parquet"),
+    ("no ANSI", "Apia, the old formatter", "another notation", "old Parquet"),
     ("no ANSI in Juneau", "no calendar"),
     ("directories", "large Arrow"),
 )

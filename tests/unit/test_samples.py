@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from tests.support import memory
@@ -58,6 +59,7 @@ def test_draws(record_property):
 """
 
 
+@pytest.mark.slow
 def test_a_property_draws_by_the_seed_under_ci_too(tmp_path: Path) -> None:
     """Hypothesis has a profile for CI that hears of no seed, and one for elsewhere with a limit of time."""
     (tmp_path / "test_property.py").write_text(_PROPERTY)
@@ -94,6 +96,7 @@ def test_the_files_that_raised_the_peak_most_are_named() -> None:
     assert memory.steepest(seen) == "+5 in c, +3 in a"
 
 
+@pytest.mark.slow
 def test_what_shorter_tests_imply_runs_when_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "test_both.py").write_text(
         "import pytest\n\ndef test_short(): pass\n\n@pytest.mark.soak\ndef test_implied(): pass\n"

@@ -78,7 +78,7 @@ def stopped_at_each(source: Path, start: Path | None, root: Path, *, after: bool
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("after", "goes_on"), drawn([(False, False), (True, False), (False, True), (True, True)], usual=2)
+    ("after", "goes_on"), drawn([(False, False), (True, False), (False, True), (True, True)], usual=1)
 )
 def test_ended_at_any_request(source: Path, tmp_path: Path, after: bool, goes_on: bool) -> None:
     start = None

@@ -339,7 +339,7 @@ def _drop(table: DeltaTable, name: str, truncate: bool) -> None:
             )
             for landed in (False, True)
         ),
-        usual=4,
+        usual=3,
     ),
 )
 def test_who_is_killed_leaves_a_table_and_a_second_run_finishes(

@@ -211,7 +211,7 @@ def _says_nothing_of_data(root: Path, after: int) -> None:
         assert list(table.appended_batches(after)) == []
 
 
-@pytest.mark.parametrize(("name", "verb"), drawn(itertools.product(sorted(CASES), sorted(VERBS)), usual=32))
+@pytest.mark.parametrize(("name", "verb"), drawn(itertools.product(sorted(CASES), sorted(VERBS)), usual=20))
 def test_a_verb_changes_nothing_that_is_seen(tmp_path: Path, name: str, verb: str) -> None:
     case, what, root = CASES[name], VERBS[verb], tmp_path / "table"
     version = made(root, case)

@@ -144,8 +144,8 @@ def test_there_are_enough_of_them(tmp_path: Path) -> None:
 def test_what_opens_files_refuses_them(tmp_path: Path, operation: Callable[[Case, str], None]) -> None:
     wrong: list[str] = []
     paths = hostile_paths(Path("/base/table"), Path("/base/outside/secret.parquet"))
-    # Two operations that follow each other have every path between them.
-    stride = rounds(usual=2, soak=1)
+    # Operations that follow each other have every path between them.
+    stride = rounds(usual=3, soak=1)
     for number, raw in enumerate(paths[OPENING.index(operation) % stride :: stride]):
         folder = tmp_path / str(number)
         folder.mkdir()
