@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -19,6 +20,9 @@ from tests.support import memory
 from tests.support.parallel import SPARK, ByFile, scope_of
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
+
+# What modules and tests are made of lives to the end: until all are there, nothing is worth looking for.
+gc.disable()
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
 
@@ -87,6 +91,7 @@ _SEEN: list[tuple[str, int]] = []
 
 def pytest_collection_finish() -> None:
     memory.keep_what_is_there()
+    gc.enable()
     _SEEN.append(("collection", memory.peak_bytes()))
 
 

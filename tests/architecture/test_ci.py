@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from tests.support.parallel import SPARK, scope_of
+from tests.support.parallel import ENGINE, SPARK, scope_of
 from tests.support.repository import ROOT, tracked_files
 
 CI = (ROOT / ".ci" / "run").read_text()
@@ -40,7 +40,7 @@ def test_a_name_that_is_no_area_ends_it_at_once() -> None:
     )
     assert answer.returncode == 2
     assert answer.stdout == ""
-    said = "deltaward: kill_points is no area; there are: install golden classes test "
+    said = "deltaward: kill_points is no area; there are: install golden prepare test "
     assert answer.stderr.startswith(said)
 
 
@@ -55,3 +55,10 @@ def test_one_worker_gets_what_shares_the_spark_session() -> None:
     assert len(sharing) > 10
     assert {file for file in files if scope_of(file) == SPARK} == sharing
     assert scope_of("tests/spark/test_main.py") == "tests/spark/test_main.py"
+
+
+def test_one_worker_gets_what_shares_the_engine() -> None:
+    files = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/airflow_dags/test_*.py"))
+    sharing = {file for file in files if "engine: dict" in (ROOT / file).read_text()}
+    assert len(sharing) > 2
+    assert {file for file in files if scope_of(file) == ENGINE} == sharing

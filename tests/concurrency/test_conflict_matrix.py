@@ -19,7 +19,7 @@ from tests.concurrency.matrix.operations import LEVELS, OPERATIONS
 from tests.concurrency.matrix.specification import ERRORS, Verdict
 from tests.support.soak import drawn
 
-PAIRS = 150
+PAIRS = 110
 
 ELSEWHERE = {
     "CREATE TABLE": "races of creators start without a table: the simulation, and test_processes",

@@ -138,7 +138,7 @@ def all_nested(columns: TableColumns) -> set[int]:
     return {number for _, field in walk_fields(columns.schema) for number in nested_ids(field).values()}
 
 
-@settings(max_examples=rounds(usual=60, soak=5_000))
+@settings(max_examples=rounds(usual=40, soak=5_000))
 @given(st.data(), SCHEMAS, st.booleans(), st.booleans())
 def test_ids_and_physical_names_under_any_changes(data, schema, existing, iceberg):
     properties = {"delta.enableTypeWidening": "true", "delta.enableIcebergCompatV2": str(iceberg).lower()}
@@ -172,7 +172,7 @@ def test_ids_and_physical_names_under_any_changes(data, schema, existing, iceber
         columns = changed
 
 
-@settings(max_examples=rounds(usual=60, soak=5_000))
+@settings(max_examples=rounds(usual=40, soak=5_000))
 @given(st.data(), SCHEMAS)
 def test_renaming_moving_and_dropping_leave_what_stays_as_it_was(data, schema):
     columns = assign_new(TableColumns(schema=schema), ColumnMappingMode.NAME)

@@ -23,7 +23,7 @@ def connection():
 
 
 @given(rows(), PREDICATES)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_same_as_plain_python(data, predicate):
     table = table_of(data)
     resolved = resolve_predicate(predicate, DELTA_SCHEMA)

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Gets ready what the areas of .ci/run share: the archive of Spark's classes, the jars of delta-spark, and the
+# object stores and databases that tests start.
+#
+# Usage: scripts/prepare.sh
+#
+# Much of it waits for a registry or uses one core, so the servers are installed beside the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# One session fetches the jars before several of them want them. A registry may fail once.
+fetch_jars() {
+  for _ in 1 2 3; do
+    .venv/bin/python -m tests.support.delta_spark_reader && return
+    sleep 5
+  done
+  echo "deltaward: delta-spark's jars cannot be fetched" >&2
+  return 1
+}
+
+scripts/emulators.sh all &
+servers=$!
+trap 'kill "$servers" 2>/dev/null || true' EXIT
+
+make classes
+fetch_jars
+wait "$servers"
