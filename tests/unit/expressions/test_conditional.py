@@ -80,6 +80,8 @@ def connection():
         ("least(i, l, 3)", None),
         ("greatest(s, 'b')", None),
         ("least(d, DATE '2000-01-01')", None),
+        ("least(t, TIMESTAMP '2000-01-01 00:00:00')", "least(t, TIMESTAMPTZ '2000-01-01 00:00:00+00')"),
+        ("greatest(t, TIMESTAMP '2000-01-01 00:00:00')", "greatest(t, TIMESTAMPTZ '2000-01-01 00:00:00+00')"),
         ("greatest(x, NULL)", "x"),
         ("floor(x)", None),
         ("ceil(c)", None),
