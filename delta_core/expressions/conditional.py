@@ -165,7 +165,7 @@ def evaluate_extreme(name: str, values: Sequence[Any]) -> Any:
         return next((value for value in values if not isinstance(value, pa.Scalar)), values[0])
     typed = [pc.cast(value, target) for value in values]
     if pa.types.is_timestamp(target) and target.tz is not None:
-        # Arrow compares element by element only what has no zone; the order of instants is that of their numbers.
+        # Arrow has no such function of timestamps with a zone; instants have the order of their numbers.
         instants = evaluate_extreme(name, [pc.cast(value, pa.int64()) for value in typed])
         return pc.cast(instants, target)
     if name == LEAST:

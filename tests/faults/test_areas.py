@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
+from benchmarks.soak.seeded_faults import environment_of
 from tests.faults.areas import AREAS, Catch
 from tests.faults.table import FAULTS
 from tests.support.repository import ROOT
@@ -35,3 +37,11 @@ def test_what_must_catch_a_fault_is_there(catch: Catch) -> None:
         (found,) = [node for node in body if getattr(node, "name", None) == name]
         assert isinstance(found, ast.ClassDef | ast.FunctionDef)
         body = found.body
+
+
+def test_samples_must_catch_the_faults_though_a_soak_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTAWARD_SOAK", "1")
+    monkeypatch.setenv("DELTAWARD_TEST_FAULT", "of a run around this one")
+    environment = environment_of(None, Path("seen"))
+    assert {"DELTAWARD_SOAK", "DELTAWARD_TEST_FAULT"}.isdisjoint(environment)
+    assert environment_of("a fault", Path("seen"))["DELTAWARD_TEST_FAULT"] == "a fault"
