@@ -61,8 +61,8 @@ FAULTS = [
         guarantee="a run that was spoiled fails the checks that look for it",
         target="demo.checks.story:check_all",
         mutate=_every_check_holds,
-        killer="tests/e2e/test_sabotage.py::test_a_sabotaged_run_fails_the_checks_that_look_for_it",
-        area="programs",
+        killer="tests/unit/demo/test_checks.py::test_a_check_that_cannot_be_made_did_not_hold",
+        area="slow",
     ),
     Fault(
         name="every service gets a secret in its environment",
