@@ -34,7 +34,7 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
     directory = layout.home / "spark"
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "spark_jobs.connect_server", "--port", str(port), "--master", "local[2]"]
-    # Spark's 200 would take most of a small job's time.
+    # With Spark's 200 a job of a few rows takes twice as long.
     command += ["--conf", "spark.sql.shuffle.partitions=2"]
     service = start(
         "spark-connect",

@@ -24,4 +24,5 @@ trap 'kill "$servers" 2>/dev/null || true' EXIT
 
 make classes
 fetch_jars
+trap - EXIT
 wait "$servers"

@@ -21,8 +21,9 @@ from tests.support.parallel import SPARK, ByFile, scope_of
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
 
-# What modules and tests are made of lives to the end: until all are there, nothing is worth looking for.
-gc.disable()
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # What modules and tests are made of lives to the end: until all are there, nothing is worth looking for.
+    gc.disable()
 
 _SCRATCH = Path(tempfile.mkdtemp(prefix="deltaward-tests-"))
 

@@ -18,7 +18,7 @@ from delta_core.errors import ConstraintViolationError, ObjectNotFoundError
 from spark_jobs.session import is_connect
 from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.writer.footers import describe_file
-from tests.support.hostile_jobs import run_all
+from tests.support.hostile_jobs import loads, run_all
 from tests.support.hostile_sessions import set_so, together
 
 
@@ -68,6 +68,7 @@ def main(remote: str, folder: Path) -> dict[str, Any]:
     found["merged"] = sorted([row["id"], row["p"]] for row in merged)
     with set_so(spark, together("no ANSI in Juneau", "the old calendar")):
         found["hostile"] = run_all(spark, folder / "hostile")
+        loads(spark, folder / "hostile")
     found["empty"] = spark_jobs.read(spark, table, where="id > 1000").count()
     spark.stop()
     return found
