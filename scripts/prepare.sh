@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets ready what the areas of .ci/run share: the archive of Spark's classes, the jars of delta-spark, and the
-# object stores and databases that tests start.
+# Gets ready what the areas of .ci/run share: the archive of Spark's classes, the jars of delta-spark, the
+# object stores and databases that tests start, and the bytecode of all tests.
 #
 # Usage: scripts/prepare.sh
 #
@@ -24,5 +24,7 @@ trap 'kill "$servers" 2>/dev/null || true' EXIT
 
 make classes
 fetch_jars
+# Three workers would each compile every test.
+.venv/bin/python -m pytest --collect-only -q -p no:cacheprovider | tail -n 3
 trap - EXIT
 wait "$servers"

@@ -17,6 +17,7 @@ from xdist.workermanage import WorkerController
 
 from demo.class_archive import submit_options
 from tests.support import memory
+from tests.support.marked_files import is_left_out
 from tests.support.parallel import SPARK, ByFile, scope_of
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
@@ -61,6 +62,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = SEED
     if SOAKING and getattr(config.option, "timeout", "") is None:
         config.option.timeout = 0
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that is named is collected all the same, so that pytest says what `-m` leaves out of it."""
+    given = config.invocation_params
+    if collection_path in {given.dir / str(argument).split("::", 1)[0] for argument in given.args}:
+        return None
+    return is_left_out(collection_path, config.option.markexpr) or None
 
 
 @pytest.hookimpl(trylast=True)
