@@ -225,7 +225,7 @@ for name, call in calls.items():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_megabyte_of_anything_is_read_or_refused_soon() -> None:
     units = ["a", " ", "`", "``a", "1", "/", "x-amz-", "a b,", "{", '"', "%2e", "a.", "[", "sig=", "/a"]
     told = _within(CALLS, json.dumps(units), 280.0)

@@ -100,7 +100,12 @@ def _trees() -> list[tuple[Path, ast.Module]]:
 
 
 def test_no_sql_is_put_together_from_text() -> None:
-    hits = [f"{path}:{line}" for path, tree in _trees() for line in sql_put_together(tree)]
+    hits = [
+        f"{path}:{line}"
+        for path, tree in _trees()
+        if any(call in (ROOT / path).read_text() for call in SQL_CALLS | FILTERS)
+        for line in sql_put_together(tree)
+    ]
     assert hits == []
 
 

@@ -14,7 +14,7 @@ from tests.support.repository import ROOT
 from tests.support.soak import SEED
 
 SEARCHED = 300
-REPEATED = 12
+REPEATED = 6
 
 DIGESTS = """
 import sys

@@ -144,6 +144,7 @@ def test_a_deleted_order_stays_deleted_until_it_is_placed_again(spark: SparkSess
     assert state[2][1] is not None
 
 
+@pytest.mark.soak
 def test_any_order_of_batches_and_repeats_follows_the_model(
     spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:

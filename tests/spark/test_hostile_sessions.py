@@ -13,30 +13,31 @@ from tests.support.hostile_sessions import HOSTILE, TOGETHER, set_so, together
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ALWAYS = ("New York", "the old calendar")
+_QUICK, *_SLOW = TOGETHER
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in _ALWAYS else pytest.param(name, marks=pytest.mark.soak) for name in HOSTILE]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", HOSTILE)
 def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, name: str) -> None:
     with set_so(spark, HOSTILE[name]):
         assert run_all(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 9]
-        if name in _ALWAYS:
-            loads(spark, tmp_path)
+        loads(spark, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("names", TOGETHER, ids=" and ".join)
+@pytest.mark.parametrize(
+    "names", [_QUICK, *(pytest.param(names, marks=pytest.mark.slow) for names in _SLOW)], ids=" and ".join
+)
 def test_every_job_in_a_session_that_is_several(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     with set_so(spark, together(*names)):
         assert run_all(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 9]
+        if names == _QUICK:
+            loads(spark, tmp_path)
 
 
 def test_each_session_is_run() -> None:
-    assert sorted([*_ALWAYS, *(name for names in TOGETHER for name in names)]) == sorted(HOSTILE)
+    assert sorted(name for names in TOGETHER for name in names) == sorted(HOSTILE)
 
 
 @pytest.mark.slow

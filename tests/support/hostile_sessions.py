@@ -83,6 +83,7 @@ HOSTILE: Mapping[str, Mapping[str, str]] = {
 """Each by what is odd in it."""
 
 TOGETHER = (
+    ("New York", "the old calendar"),
     ("Kolkata, timestamps without a zone", "row by row", "dates as text", "lost files", "case counts"),
     ("no ANSI", "Apia, the old formatter", "another notation", "old Parquet"),
     ("no ANSI in Juneau", "no calendar"),

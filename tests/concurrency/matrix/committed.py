@@ -42,7 +42,7 @@ def _committed_names(path: Path) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         given: list[ast.expr | None] = []
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and any(word.arg in ("operation", "name") for word in node.keywords):
             function = ast.unparse(node.func)
             if function in _FORWARDING:
                 given += [keyword.value for keyword in node.keywords if keyword.arg == "operation"]

@@ -160,7 +160,7 @@ def test_pruned_files_hold_no_match(found, predicate):
 
 
 @given(files())
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_pruned_files_hold_no_match_at_the_bounds(found):
     for predicate in predicates_at_the_bounds(found[0]):
         assert_nothing_lost(found, predicate)
