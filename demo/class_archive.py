@@ -42,6 +42,7 @@ def make() -> Path | None:
     with open(archive.parent / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
+            print("deltaward: making an archive of Spark's classes, about a minute, once", file=sys.stderr)
             _record(archive)
     return archive if archive.exists() else None
 
@@ -82,6 +83,11 @@ def _archive() -> Path | None:
     return _FOLDER / f"spark-{spark}-{told}.jsa"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Make the archive, and say so where it cannot be made: nothing depends on it."""
     if make() is None:
-        sys.exit("deltaward: no archive of Spark's classes can be made here; Sparks start without one")
+        print("deltaward: no archive of Spark's classes can be made here; Spark starts without", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -111,7 +111,7 @@ class CommandGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, from what is known without importing them."""
         extensions = {
-            name: f"Commands of another package: deltaward {name} --help lists them."
+            name: f"More commands; `deltaward {name} --help` lists them."
             for name in self.list_commands(ctx)
             if name not in BUILT_IN
         }

@@ -43,7 +43,11 @@ def test_one_that_is_made_is_used_until_java_is_another(
     assert submit_options() == SHORT_LIVED
 
 
-def test_a_machine_where_it_cannot_be_made_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_where_it_cannot_be_made_goes_without(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(class_archive, "_record", lambda archive: None)
     assert class_archive.make() is None
+    class_archive.main()
+    assert "Spark starts without" in capsys.readouterr().err
     assert submit_options() == SHORT_LIVED
