@@ -58,7 +58,7 @@ golden: ## Name the folder of the golden tables for the tests: GOLDEN=... (share
 	@scripts/golden.sh "$(GOLDEN)"
 
 .PHONY: test-all
-test-all: $(READY) ## Every test: whole programs and Maven jars too
+test-all: $(READY) ## Every test but the soaks: whole programs and Maven jars too
 	@$(WITH_JAVA) exec $(PY) -m pytest $(PYTEST_ARGS)
 
 .PHONY: coverage-read

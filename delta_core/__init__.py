@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from delta_core.on_demand import imported
+
 if TYPE_CHECKING:
     from delta_core import errors
     from delta_core.actions.set_transaction import SetTransaction
@@ -76,10 +78,12 @@ if not TYPE_CHECKING:
         module = _EXPORTS.get(name)
         if module is None:
             raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
-        value = getattr(importlib.import_module(module), name)
+        value = getattr(imported(module), name)
         globals()[name] = value
         return value
 
     def __dir__() -> list[str]:
         """The public names, loaded or not, and none of what this file needs itself."""
-        return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})
+        return sorted(
+            {*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib", "imported"}
+        )

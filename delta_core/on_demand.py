@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 
-def on_demand(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names load on first use.
+def on_demand(
+    package: str, names: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package whose names load on first use.
 
     The package imports the same names under `TYPE_CHECKING` and calls this in its `else`: a type checker that
     saw `__getattr__` would take any name for one of the package. A caller reads a name through the package
@@ -24,8 +27,20 @@ def on_demand(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], A
         module = names.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(module), name)
+        value = getattr(imported(module), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted(names)
+    return load, lambda: sorted(names), sorted(names)
+
+
+def imported(module: str) -> ModuleType:
+    """The module, its packages first.
+
+    An import holds the lock of a module while it imports the package around it. A thread that imports that
+    package at the same time, which imports the module itself, would wait for it, and one of both would fail.
+    """
+    parts = module.split(".")
+    for end in range(1, len(parts)):
+        importlib.import_module(".".join(parts[:end]))
+    return importlib.import_module(module)

@@ -86,7 +86,9 @@ def _archive() -> Path | None:
 def main() -> None:
     """Make the archive, and say so where it cannot be made: nothing depends on it."""
     if make() is None:
-        print("deltaward: no archive of Spark's classes can be made here; Spark starts without", file=sys.stderr)
+        print(
+            "deltaward: no archive of Spark's classes can be made here; Spark starts without", file=sys.stderr
+        )
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ The names below load on first use, so that importing the package starts neither 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from delta_core.on_demand import imported
 
 _EXPORTS = {
     "ConnectServer": "spark_jobs.connect_server",
@@ -24,7 +25,7 @@ __all__ = [*sorted(_EXPORTS)]
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_EXPORTS[name]), name)
+    return getattr(imported(_EXPORTS[name]), name)
 
 
 def __dir__() -> list[str]:

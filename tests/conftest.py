@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -49,6 +50,10 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("deltaward")
+# Hypothesis would draw constants of whichever modules of ours are imported by then: another sample after each
+# change of a constant, and in another order of tests. There is no setting for it.
+assert callable(providers._get_local_constants), "Hypothesis has changed: what else does it draw from?"
+providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(tryfirst=True)

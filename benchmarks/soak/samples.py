@@ -28,7 +28,8 @@ from tests.faults.areas import AREAS  # noqa: E402 - a program
 from tests.support.soak_report import report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-samples.json"
-SERVERS = ("emulators", "delta_spark")
+SHARED = "prepare"
+"""The area that installs what the others start."""
 
 
 def main() -> int:
@@ -48,7 +49,7 @@ def main() -> int:
         (REPOSITORY / ".tools").mkdir(exist_ok=True)
         (clone / ".tools").symlink_to(REPOSITORY / ".tools")
         code = subprocess.run(
-            [clone / ".ci" / "run", *SERVERS, *options.area],
+            [clone / ".ci" / "run", SHARED, *options.area],
             env=environment(options.seed),
             check=False,
         ).returncode
@@ -60,7 +61,9 @@ def main() -> int:
     }
     options.output.write_text(json.dumps(report, indent=2) + "\n")
     failed = [test for area in areas.values() for test in area["failed_tests"]]
+    idle = [name for name, area in areas.items() if not area["passed"]]
     print(f"{options.output.name}: seed {options.seed}, {len(failed)} tests failed", *failed, sep="\n")
+    print(f".ci/run ended with {code}; without a test that passed: {', '.join(idle) or 'no area'}")
     return code
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from delta_core.checkpoint.write import write_checkpoint as write_checkpoint
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "CheckpointInfo": "delta_core.checkpoint.classic",

@@ -74,7 +74,7 @@ class _Run:
         self._place = place
         self._clock = clock
         self._on_result = on_result
-        self._scale = min(1.0, max_seconds / MAX_SECONDS)
+        self._given = max_seconds / MAX_SECONDS
         self._began = clock.monotonic_seconds()
         self._began_ms = clock.now_ms()
         self._last_check = self._began + max_seconds * (1 - _CLEAN_UP_SHARE)
@@ -134,13 +134,13 @@ class _Run:
         remaining = self._last_check - self._clock.monotonic_seconds()
         if remaining <= 1.0:
             return self._not_run(check, "the time was over; give it more by --max-seconds")
-        self._context.seconds = min(check.seconds * self._scale, remaining)
+        self._context.seconds = min(check.seconds * min(self._given, 1.0), remaining)
         began = self._clock.monotonic_seconds()
         detail = problem = cause = fix = ""
         status = Status.PASSED
         said: list[str] = []
         try:
-            patience = min(check.seconds * _PATIENCE * max(self._scale, 0.3), remaining)
+            patience = min(check.seconds * _PATIENCE * max(self._given, 0.3), remaining)
             _within(lambda: said.append(check.run(self._context)), patience, f"the check {check.name!r}")
             detail = said[0]
         except DeltaError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from delta_core.dml.update import update_rows as update_rows
     from delta_core.dml.write import write_deltalake as write_deltalake
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "DeleteResult": "delta_core.dml.delete",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         resolve_stored as resolve_stored,
     )
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "parse_predicate": "delta_core.expressions.parse",

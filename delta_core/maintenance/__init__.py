@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_core.maintenance.vacuum.apply import apply_vacuum as apply_vacuum
     from delta_core.maintenance.vacuum.plan import plan_vacuum as plan_vacuum
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "FeatureAlterer": "delta_core.maintenance.feature_alterer",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS as ROW_TRACKING_COLUMNS
     from delta_core.scan.scan import Scan as Scan
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "ChangeDataScan": "delta_core.scan.change_data",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from delta_core.transaction.read_set import ReadSet as ReadSet
     from delta_core.transaction.serializable_read import verify_serializable as verify_serializable
 else:
-    __getattr__, __dir__ = on_demand(
+    __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "Committed": "delta_core.transaction.commit_result",

@@ -288,12 +288,17 @@ def test_a_cancelled_runner_starts_nothing(harness: Harness) -> None:
 
 def test_the_deadline_stops_the_job(harness: Harness) -> None:
     pids: list[int] = []
-    deadline_ms = SYSTEM_CLOCK.now_ms() + 1500
-    with pytest.raises(JobDeadlineError) as caught:
-        harness.runner(_HANG, grace_seconds=0.2).run(
-            spec(deadline_ms=deadline_ms), on_event=lambda event: pids.extend(event.detail["pids"])
-        )
-    assert caught.value.retryable
+    # On a busy machine the job may not have begun when its time is over: then it gets more.
+    for seconds in (1.5, 15, 150):
+        deadline_ms = SYSTEM_CLOCK.now_ms() + int(seconds * 1000)
+        with pytest.raises(JobDeadlineError) as caught:
+            harness.runner(_HANG, grace_seconds=0.2).run(
+                spec(deadline_ms=deadline_ms), on_event=lambda event: pids.extend(event.detail["pids"])
+            )
+        assert caught.value.retryable
+        if pids:
+            break
+    assert len(pids) == 2
     assert all_gone_soon(pids)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 
+from benchmarks.soak import samples
+from tests.faults.areas import AREAS
 from tests.support.parallel import ENGINE, SPARK, scope_of
 from tests.support.repository import ROOT, tracked_files
 
@@ -24,6 +26,11 @@ def test_every_area_has_a_time_box() -> None:
     total = re.search(r"^TOTAL_SECONDS=(\d+)$", CI, re.MULTILINE)
     assert total
     assert int(total[1]) <= 60 * 60
+
+
+def test_fresh_samples_are_of_areas_that_there_are() -> None:
+    areas = set(re.findall(r"^(?:area|tests) (\w+) ", CI, re.MULTILINE))
+    assert {samples.SHARED, *AREAS} <= areas
 
 
 def test_the_guide_says_what_each_area_is_for() -> None:

@@ -245,7 +245,7 @@ def test_the_xml_door_lists_page_by_page(tmp_path: Path) -> None:
         token = ""
         for _ in range(4):
             query = urlencode({"list-type": 2, "max-keys": 3, "continuation-token": token})
-            with urllib.request.urlopen(f"{server.endpoint}/{CONTAINER}?{query}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{server.endpoint}/{CONTAINER}?{query}", timeout=300) as answer:
                 page = ElementTree.fromstring(answer.read())
             found += [key.text or "" for key in page.iter("Key")]
             token = page.findtext("NextContinuationToken") or ""

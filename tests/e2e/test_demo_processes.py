@@ -66,7 +66,7 @@ def test_up_leaves_a_login_that_is_needed_and_down_stops_everything(home: Path) 
     assert address.startswith("http://127.0.0.1:")
 
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"{address}/api/v2/dags", timeout=30)
+        urllib.request.urlopen(f"{address}/api/v2/dags", timeout=300)
     refused.value.close()
     assert refused.value.code == 401
     assert _token(address, shown["user"], shown["password"])
@@ -121,5 +121,5 @@ def _token(address: str, user: str, password: str) -> str:
         data=json.dumps({"username": user, "password": password}).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         return json.loads(answer.read())["access_token"]

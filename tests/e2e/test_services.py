@@ -110,7 +110,7 @@ class Platform:
         """What the Spark master says of its workers and applications."""
         url = f"http://127.0.0.1:{self.deployment.port('spark-master:8080')}/json/"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(url, timeout=30) as answer:
+        with opener.open(url, timeout=300) as answer:
             return json.load(answer)
 
 

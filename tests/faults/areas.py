@@ -7,7 +7,7 @@ it takes whatever cases the sample has then.
 Other faults have names where the tests are that they belong to, and these tests try them in each run:
 
 - `tests/simulation/test_mutants.py`, `test_rows_judge.py` and `test_drops_judge.py`: of the core, which the
-  simulation's judges must find (area `test`);
+  simulation's judges must find (areas `test` and `slow`);
 - `tests/concurrency/test_conflict_matrix.py`: the library without one conflict rule (`test`);
 - `tests/concurrency/kill_points/variants.py`: what a killed process or a loss of power shows (`slow`);
 - `tests/concurrency/test_feature_drop_pairs.py`: a drop that goes by what it had seen (`slow`); where the

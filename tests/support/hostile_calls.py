@@ -196,10 +196,10 @@ def used(result: Any) -> None:
         for _ in result:
             pass
     elif isinstance(result, GroupCommit):
-        result.append(ROWS).result(timeout=60)
+        result.append(ROWS).result(timeout=600)
         result.close()
     elif hasattr(result, "result") and hasattr(result, "add_done_callback"):
-        result.result(timeout=60)
+        result.result(timeout=600)
 
 
 def _of_function(name: str, function: Any, *, of: type | None = None, skip: tuple[str, ...] = ()) -> Call:

@@ -55,7 +55,7 @@ class NameNodeProxy(ThreadingHTTPServer):
         self._held.clear()
 
     def send(self, method: str, target: str) -> tuple[int, str | None, bytes]:
-        connection = http.client.HTTPConnection(self.behind, timeout=60)
+        connection = http.client.HTTPConnection(self.behind, timeout=600)
         try:
             connection.request(method, target)
             answer = connection.getresponse()

@@ -13,6 +13,7 @@ import pytest
 
 import delta_core
 from delta_core import checkpoint, dml, expressions, maintenance, scan, transaction, write_deltalake
+from tests.support.soak import rounds
 
 PACKAGES = (checkpoint, dml, expressions, maintenance, scan, transaction)
 
@@ -96,3 +97,41 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'delta_core\.dml' has no attribute 'no_such_name'"):
         dml.no_such_name  # noqa: B018
     assert "DeltaTable" in dir(delta_core)
+
+
+_THREADS = """
+import threading
+from delta_core import maintenance
+
+names = ["RestorePlan", "apply_restore", "plan_restore"]
+together = threading.Barrier(len(names))
+failed = []
+
+def load(name):
+    together.wait()
+    try:
+        getattr(maintenance, name)
+    except BaseException as error:
+        failed.append(f"{name}: {error!r}")
+
+threads = [threading.Thread(target=load, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failed, failed
+"""
+
+
+@pytest.mark.parametrize("_again", range(rounds(usual=6, soak=100)))
+def test_threads_that_load_names_of_one_package_at_once_all_get_them(_again: int) -> None:
+    """Before packages were imported first, two of three such processes failed."""
+    answer = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_a_star_gives_the_names_on_demand_and_no_other(package: object) -> None:
+    given: dict[str, object] = {}
+    exec(f"from {package.__name__} import *", given)  # type: ignore[attr-defined]
+    assert sorted(given.keys() - {"__builtins__"}) == dir(package)

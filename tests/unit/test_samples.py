@@ -46,11 +46,12 @@ def test_a_sample_keeps_the_order_and_takes_no_more_than_there_is() -> None:
 
 _PROPERTY = """
 from hypothesis import given, strategies as st
+{constants}
 
 def test_draws(record_property):
     seen = []
 
-    @given(st.integers())
+    @given(st.integers() | st.text())
     def draw(value):
         seen.append(value)
 
@@ -62,9 +63,9 @@ def test_draws(record_property):
 @pytest.mark.slow
 def test_a_property_draws_by_the_seed_under_ci_too(tmp_path: Path) -> None:
     """Hypothesis has a profile for CI that hears of no seed, and one for elsewhere with a limit of time."""
-    (tmp_path / "test_property.py").write_text(_PROPERTY)
 
-    def seen(run_seed: str) -> str:
+    def seen(run_seed: str, constants: str = "") -> str:
+        (tmp_path / "test_property.py").write_text(_PROPERTY.format(constants=constants))
         report = tmp_path / "report.xml"
         ours = [f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *ours, f"--junitxml={report}"]
@@ -80,6 +81,11 @@ def test_a_property_draws_by_the_seed_under_ci_too(tmp_path: Path) -> None:
 
     first = seen("1")
     assert seen("1") == first
+    (tmp_path / "constants.py").write_text(
+        "".join(f"C{n} = {n}77712345, 'a string {n}'\n" for n in range(1, 500))
+    )
+    unused = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import constants"
+    assert seen("1", unused) == first, "the constants of our modules are no part of a sample"
     assert seen("2") != first
     assert settings.default is not None
     assert settings.default.deadline is None

@@ -53,7 +53,7 @@ class AzureServer:
         headers = f"x-ms-date:{date}\nx-ms-version:{_API_VERSION}\n"
         signed = "\n".join(["PUT", *[""] * 11, headers + resource])
         digest = hmac.new(base64.b64decode(self.key), signed.encode(), hashlib.sha256).digest()
-        connection = http.client.HTTPConnection(urlsplit(self.endpoint).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(self.endpoint).netloc, timeout=300)
         try:
             connection.request(
                 "PUT",

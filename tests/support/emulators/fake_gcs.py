@@ -39,7 +39,7 @@ class GcsServer:
 
     def create_container(self, name: str) -> None:
         """Make a bucket."""
-        connection = http.client.HTTPConnection(urlsplit(self.json_endpoint).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(self.json_endpoint).netloc, timeout=300)
         try:
             body = json.dumps({"name": name})
             headers = {"Content-Type": "application/json"}

@@ -73,7 +73,7 @@ class JsonInterface:
     def _send(
         self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=60)
+        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=600)
         try:
             connection.request(method, path, body=body, headers=dict(headers or {}))
             answer = connection.getresponse()

@@ -104,7 +104,7 @@ def minidfs(folder: Path) -> Iterator[HdfsServer]:
 
 def _send(method: str, address: str, body: bytes) -> WebHdfsAnswer:
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=600)
     try:
         headers = {"Content-Type": "application/octet-stream"}
         connection.request(method, f"{parts.path}?{parts.query}", body=body, headers=headers)

@@ -31,7 +31,7 @@ def running(
     *,
     folder: Path,
     ready: Callable[[int], bool],
-    seconds: float = 30.0,
+    seconds: float = 300.0,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
     """Run `command(port)` with its output in `folder/server.log`; yields the port once `ready(port)`.

@@ -20,8 +20,8 @@ from tests.support.fuzz.worker import SECONDS
 from tests.support.repository import ROOT
 
 _START_SECONDS = 600.0
-# The judge reads the table once more, slowly, and a busy machine takes several times as long.
-_ANSWER_SECONDS = 6 * SECONDS
+# Only what hangs takes so long: the worker itself measures, by its own CPU, whether a read takes too much.
+_ANSWER_SECONDS = 60 * SECONDS
 # A worker that has read thousands of mutants starts anew: what one left behind must not hurt the next.
 _READS_PER_PROCESS = 5000
 
