@@ -22,6 +22,9 @@ IN_MEMORY = if [ -z "$${TMPDIR:-}" ] && [ "$$(df --output=avail -B1G /dev/shm 2>
 # One worker more than cores, since some wait; whatever shares the Spark session stays with one of them.
 PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 4 --dist loadfile
 
+# Checks of the text rather than of what it does, so they are run with the linters.
+TREE := tests/architecture
+
 .PHONY: help
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z%-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +50,7 @@ down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is le
 
 .PHONY: test
 test: $(READY) ## The tests that need PyPI and Debian alone (at most 5 minutes on 2 cores)
-	@$(WITH_JAVA) $(CLASSES) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
+	@$(WITH_JAVA) $(CLASSES) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) --ignore=$(TREE) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
 
 .PHONY: classes
 classes: $(READY) ## Make the archive of classes with which each Spark starts in half the time
@@ -70,7 +73,7 @@ coverage-write: $(READY) ## Branch coverage of what writes tables, and its error
 	@$(PY) -m tests.support.path_coverage write $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: style types imports ## All of style, types and imports
+lint: style types imports tree ## All of style, types, imports and tree
 
 .PHONY: style
 style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile and the compose file
@@ -88,6 +91,10 @@ types: $(READY) ## mypy, strict, over delta_core and the plugin
 .PHONY: imports
 imports: $(READY) ## The import contract: layers and forbidden packages
 	@PYTHONPATH=.:plugins .venv/bin/lint-imports --no-cache
+
+.PHONY: tree
+tree: $(READY) ## What holds for all of the sources, tests and docs: names, docstrings, errors, imports
+	@$(WITH_JAVA) $(IN_MEMORY) exec $(PY) -m pytest $(TREE) -m "not e2e and not extra and not slow" $(PYTEST_ARGS)
 
 .PHONY: format
 format: $(READY) ## Rewrite the sources the way `lint` wants them

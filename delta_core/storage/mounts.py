@@ -14,6 +14,7 @@ from pathlib import Path
 _MOUNTS = "/proc/self/mountinfo"
 # Anything may be behind FUSE, buckets among it, but not behind a container's own layers.
 _SHARED = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|afs|davfs|fuse(\.(?!fuse-overlayfs$).*)?")
+_SOME_SHARED = re.compile(r" - (nfs|cifs|smb|afs|davfs|fuse)")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -23,10 +24,14 @@ def is_shared(path: str | os.PathLike[str]) -> bool:
     False where the system does not tell, as elsewhere than on Linux. Reads one small file.
     """
     try:
-        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
-            kind = filesystem_of(Path(os.path.realpath(path)), mounts)
+        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+            mounts = file.read()
     except OSError:
         return False
+    # Most machines have no such mount, and then no path needs to be compared with any.
+    if not _SOME_SHARED.search(mounts):
+        return False
+    kind = filesystem_of(Path(os.path.realpath(path)), mounts.split("\n"))
     return kind is not None and _SHARED.fullmatch(kind) is not None
 
 
