@@ -111,6 +111,7 @@ def test_the_rollback_page_shows_a_run_and_every_param_and_task() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.soak  # the DAGs of this project load on Spark in each run, by the same operator
 def test_the_load_runs_on_spark(run_dags: Runner, tmp_path: Path) -> None:
     incoming = tmp_path / "data" / "incoming"
     incoming.mkdir(parents=True)

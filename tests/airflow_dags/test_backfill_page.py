@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT, code_blocks
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.soak]
 
 DOCUMENT = "docs/backfill.md"
 WORKER = ROOT / "tests" / "airflow_dags" / "backfill_worker.py"

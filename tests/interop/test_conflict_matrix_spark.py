@@ -25,7 +25,7 @@ from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import rounds
 
 PAIRS_OF_CLASSES = rounds(usual=2, soak=10_000)
-CELLS = rounds(usual=6, soak=60)
+CELLS = rounds(usual=4, soak=60)
 OF_EACH_KIND = 1
 DIFFERENCES_DRAWN = rounds(usual=2, soak=10)
 

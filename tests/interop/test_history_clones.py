@@ -17,7 +17,7 @@ from delta_core.storage.local import LocalLogStore
 from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import drawn
 
-pytestmark = [pytest.mark.extra, pytest.mark.spark]
+pytestmark = [pytest.mark.extra, pytest.mark.spark, pytest.mark.soak]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string())])
 FEATURES = {

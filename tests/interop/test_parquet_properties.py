@@ -32,6 +32,7 @@ ROWS = pa.table(
 
 @pytest.mark.extra
 @pytest.mark.spark
+@pytest.mark.soak
 def test_delta_spark_goes_on(tmp_path: Path) -> None:
     tables, out = tmp_path / "tables", tmp_path / "out"
     out.mkdir()

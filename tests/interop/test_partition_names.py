@@ -164,6 +164,7 @@ def test_our_checkpoint_mends_what_deltalake_rewrites_in_names_that_were_there(
 
 @pytest.mark.extra
 @pytest.mark.spark
+@pytest.mark.soak
 def test_delta_spark_vacuums_no_live_file_and_goes_on(tmp_path: Path) -> None:
     root = written(tmp_path / "table", SOME_TEXTS)
     live = set(root.rglob("*.parquet"))
@@ -180,6 +181,7 @@ def test_delta_spark_vacuums_no_live_file_and_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.extra
 @pytest.mark.spark
+@pytest.mark.soak
 def test_delta_spark_vacuums_no_live_file_of_what_we_convert(tmp_path: Path) -> None:
     """The names are there already; the log spells them as Hadoop does."""
     root = tmp_path / "table"

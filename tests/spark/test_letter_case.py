@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from delta_core.expressions.evaluate import evaluate
@@ -15,6 +16,7 @@ NEWER = {0x19B, 0x264, 0x295}
 """Letters that have got another case, or none, since the Unicode that this Python knows."""
 
 
+@pytest.mark.slow
 def test_letters_and_sigmas(spark: SparkSession) -> None:
     codes = [*range(1, 0x2000), *range(0xFB00, 0xFB18), *range(0x10400, 0x10450)]
     letters = [chr(code) for code in codes if code not in NEWER and unicodedata.category(chr(code)) != "Cn"]

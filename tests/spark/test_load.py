@@ -92,6 +92,7 @@ def test_a_bad_csv_is_refused_with_nothing_visible(
     assert len(rows_of(tmp_path / "t")) == 1
 
 
+@pytest.mark.slow
 def test_a_second_file_with_another_header_is_not_misread(spark: SparkSession, tmp_path: Path) -> None:
     first = csv(tmp_path / "a.csv", "month,tail,delay\n1,N1,1\n")
     turned = csv(tmp_path / "b.csv", "tail,month,delay\n2,3,1\n")
@@ -112,6 +113,7 @@ def test_parquet_is_selected_and_checked(spark: SparkSession, tmp_path: Path) ->
     assert {row["tail"] for row in rows_of(tmp_path / "t")} == {"A", "B"}
 
 
+@pytest.mark.slow
 def test_the_columns_of_every_parquet_file_count(spark: SparkSession, tmp_path: Path) -> None:
     files = [
         parquet(tmp_path / "a.parquet", month=pa.array([1], pa.int32())),

@@ -206,6 +206,7 @@ def test_what_an_unclear_commit_may_name_stays(spark: SparkSession, table: Path,
     assert {row["name"] for row in rows_of(table)} == ({"old", "new", "x"} if landed else {"old"})
 
 
+@pytest.mark.slow
 def test_a_commit_whose_answer_is_lost_is_found(spark: SparkSession, table: Path) -> None:
     store = FaultyLocalStore(table)
     snapshot = Snapshot.load(store)
@@ -215,6 +216,7 @@ def test_a_commit_whose_answer_is_lost_is_found(spark: SparkSession, table: Path
     assert [row["name"] for row in rows_of(table)].count("new") == 1
 
 
+@pytest.mark.slow
 def test_new_columns_come_when_they_may(spark: SparkSession, table: Path) -> None:
     wide = spark.sql("select 7L as ID, 'seven' as extra union all select 30L, 'thirty'").alias("s")
     refused(SchemaMismatchError, "lacks", table, lambda: upsert(table, wide))
@@ -225,6 +227,7 @@ def test_new_columns_come_when_they_may(spark: SparkSession, table: Path) -> Non
     assert rows[1]["extra"] is None
 
 
+@pytest.mark.slow
 def test_a_source_that_answers_differently_each_time_is_read_once(spark: SparkSession, table: Path) -> None:
     frame = spark.range(10).selectExpr("cast(floor(rand() * 1000) as bigint) as id", "uuid() as name")
     metrics = upsert(table, frame.dropDuplicates(["id"]).alias("s")).output["metrics"]
@@ -232,6 +235,7 @@ def test_a_source_that_answers_differently_each_time_is_read_once(spark: SparkSe
     assert metrics["numSourceRows"] == metrics["numTargetRowsInserted"] + metrics["numTargetRowsUpdated"]
 
 
+@pytest.mark.slow
 def test_files_that_spark_passes_over_take_part(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     write_deltalake(str(table), pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}))
@@ -335,6 +339,7 @@ def test_a_file_that_spark_calls_otherwise_stops_the_merge(
     assert "nothing was written" in error.fix
 
 
+@pytest.mark.slow
 def test_a_merge_in_another_time_zone_finds_what_spark_finds(spark: SparkSession, tmp_path: Path) -> None:
     """At 3 in the morning in UTC the day before has not ended in New York."""
     table = tmp_path / "t"
