@@ -199,12 +199,12 @@ class LocalLogStore:
             StorePermissionError: refused; nothing was created.
             PathEscapeError: a directory on the way is a symbolic link; nothing was created.
         """
-        target = self._resolve(path)
+        target = os.fspath(self._resolve(path))
         temporary = self._write_temporary(target, data, path)
         try:
             self._link(temporary, target, path)
             try:
-                _sync_directory(target.parent)
+                _sync_directory(os.path.dirname(target))
             except OSError as error:
                 raise AmbiguousWriteError(
                     f"{path!r} was created but could not be made durable.",
@@ -221,7 +221,7 @@ class LocalLogStore:
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = self._resolve(path)
+        target = os.fspath(self._resolve(path))
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
 
@@ -271,12 +271,12 @@ class LocalLogStore:
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = self._resolve(path)
-        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+        target = os.fspath(self._resolve(path))
+        name, temporary = _temporary_beside(target)
         try:
-            with self._directory_of(target, path) as directory:
+            with self._directory_of(path) as directory:
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
-                inside = is_in(directory, temporary.name)
+                inside = is_in(directory, name)
         except OSError as error:
             raise translated(error, path, "create") from error
         try:
@@ -335,25 +335,25 @@ class LocalLogStore:
         return self._root.joinpath(*self._parts(path))
 
     @contextmanager
-    def _directory_of(self, target: Path, path: str) -> Iterator[int]:
+    def _directory_of(self, path: str) -> Iterator[int]:
         """A descriptor of the directory that an object is in, made where it is missing."""
         parents = self._parts(path)[:-1]
         try:
-            directory = open_directory(self._root, parents, path=path)
+            directory = open_directory(self._root, parents, path=path, make=True)
         except FileNotFoundError:
-            _make_directories(target.parent)
-            directory = open_directory(self._root, parents, path=path)
+            _make_directories(self._root)
+            directory = open_directory(self._root, parents, path=path, make=True)
         try:
             yield directory
         finally:
             os.close(directory)
 
-    def _write_temporary(self, target: Path, data: bytes, path: str) -> Path:
-        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+    def _write_temporary(self, target: str, data: bytes, path: str) -> str:
+        name, temporary = _temporary_beside(target)
         try:
-            with self._directory_of(target, path) as directory:
+            with self._directory_of(path) as directory:
                 descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                inside = is_in(directory, temporary.name)
+                inside = is_in(directory, name)
             try:
                 if not inside:
                     raise link_on_the_way(path)
@@ -371,7 +371,7 @@ class LocalLogStore:
             raise
         return temporary
 
-    def _link(self, temporary: Path, target: Path, path: str) -> None:
+    def _link(self, temporary: str, target: str, path: str) -> None:
         try:
             os.link(temporary, target)
         except FileExistsError as error:
@@ -400,17 +400,23 @@ class LocalLogStore:
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
 
-    def _rename(self, temporary: Path, target: Path, path: str) -> None:
+    def _rename(self, temporary: str, target: str, path: str) -> None:
         try:
             os.replace(temporary, target)
-            _sync_directory(target.parent)
+            _sync_directory(os.path.dirname(target))
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
             raise translated(error, path, "write") from error
 
 
-def _is_linked(temporary: Path, target: Path) -> bool:
+def _temporary_beside(target: str) -> tuple[str, str]:
+    """The name and the path of a file that does not exist, in the directory of another."""
+    name = f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+    return name, f"{os.path.dirname(target)}/{name}"
+
+
+def _is_linked(temporary: str, target: str) -> bool:
     """Whether the name is one of our own file. Counting its links is not enough: backups make links, too."""
     try:
         return os.path.samestat(os.lstat(temporary), os.lstat(target))
@@ -418,7 +424,7 @@ def _is_linked(temporary: Path, target: Path) -> bool:
         return False
 
 
-def _is_blocked(target: Path) -> bool:
+def _is_blocked(target: str) -> bool:
     """Whether what has the name is no file, nor a link to one."""
     try:
         mode = os.lstat(target).st_mode
@@ -458,7 +464,7 @@ def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _sync_file(path: Path) -> None:
+def _sync_file(path: str | Path) -> None:
     descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
@@ -466,7 +472,7 @@ def _sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync_directory(directory: Path) -> None:
+def _sync_directory(directory: str | Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
