@@ -148,5 +148,8 @@ def _measured(result: JobResult, before: ResourceUsage, after: ResourceUsage) ->
             cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 6),
             wall_seconds=round(after.monotonic_seconds - before.monotonic_seconds, 6),
             peak_rss_bytes=max(after.peak_rss_bytes, result.metrics.peak_rss_bytes or 0),
+            requests=after.store.requests - before.store.requests,
+            bytes_read=after.store.bytes_read - before.store.bytes_read,
+            bytes_written=after.store.bytes_written - before.store.bytes_written,
         ),
     )

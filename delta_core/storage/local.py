@@ -33,6 +33,7 @@ from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
+from delta_core.storage.request_meter import METER
 from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject
@@ -100,7 +101,9 @@ class LocalLogStore:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode):
                     raise not_found(path)
-                return _read_bytes(descriptor, found.st_size)
+                data = _read_bytes(descriptor, found.st_size)
+                METER.count(bytes_read=len(data))
+                return data
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -108,6 +111,7 @@ class LocalLogStore:
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError."""
+        METER.count()
         try:
             found = self._resolve(path).stat()
         except OSError as error:
@@ -124,6 +128,7 @@ class LocalLogStore:
         directory = self._resolve(path, directory=True)
         prefix = f"{path}/" if path else ""
         found: list[ObjectInfo] = []
+        METER.count()
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
@@ -146,6 +151,7 @@ class LocalLogStore:
         while pending:
             current = pending.pop()
             prefix = f"{current}/" if current else ""
+            METER.count()
             try:
                 with os.scandir(self._resolve(current, directory=True)) as entries:
                     listed = list(entries)
@@ -172,8 +178,10 @@ class LocalLogStore:
         target = self._resolve(path)
         try:
             # Opening a pipe would wait for whoever writes to it.
-            if not stat.S_ISREG(os.stat(target).st_mode):
+            found = os.stat(target)
+            if not stat.S_ISREG(found.st_mode):
                 raise not_found(path)
+            METER.count(bytes_read=found.st_size)
             # Arrow takes text for UTF-8, and a name need not be.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
@@ -246,6 +254,7 @@ class LocalLogStore:
             directory = open_directory(self._root, parents, path=path)
             try:
                 os.unlink(name, dir_fd=directory)
+                METER.count()
             finally:
                 os.close(directory)
         except FileNotFoundError:
@@ -284,7 +293,7 @@ class LocalLogStore:
                 if not inside:
                     raise link_on_the_way(path)
                 yield sink
-            _sync_file(temporary)
+            METER.count(bytes_written=_sync_file(temporary))
         except BaseException as error:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -361,6 +370,7 @@ class LocalLogStore:
                 while view:
                     view = view[os.write(descriptor, view) :]
                 os.fsync(descriptor)
+                METER.count(bytes_written=len(data))
             finally:
                 os.close(descriptor)
         except BaseException as error:
@@ -464,10 +474,12 @@ def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _sync_file(path: str | Path) -> None:
+def _sync_file(path: str | Path) -> int:
+    """Flush a file; its size."""
     descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
 
