@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.storage.request_meter import METER, RequestTotals
@@ -14,14 +14,14 @@ from delta_core.storage.request_meter import METER, RequestTotals
 class ResourceUsage:
     """Processor time of this process and its ended children, the clock, the memory peak, and requests.
 
-    `store` counts what this process asked of stores, its children's requests left out. `peak_rss_bytes` is the process's high-water mark, so a later job in one process never shows less
-    than an earlier one.
+    `store` counts what this process asked of stores, not what its children did. `peak_rss_bytes` is the
+    process's high-water mark, so a later job in one process never shows less than an earlier one.
     """
 
     cpu_seconds: float
     monotonic_seconds: float
     peak_rss_bytes: int
-    store: RequestTotals = RequestTotals()
+    store: RequestTotals = field(default_factory=RequestTotals)
 
 
 def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:

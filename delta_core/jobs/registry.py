@@ -35,6 +35,8 @@ class JobKind:
         params_schema: JSON Schema of `JobSpec.params`.
         needs_table: False when the kind may create the table; its context then has no snapshot.
         commits: False when the kind never commits, so that an idempotency key means nothing to it.
+        opens_table: False when the handler opens the table itself, by `JobContext.with_table`, since it may
+            not have to; its context then has no snapshot.
     """
 
     name: str
@@ -43,6 +45,7 @@ class JobKind:
     params_schema: Mapping[str, Any] = field(default_factory=lambda: _NO_PARAMS, hash=False)
     needs_table: bool = True
     commits: bool = True
+    opens_table: bool = True
 
     def check_params(self, params: Mapping[str, Any]) -> None:
         """Check a spec's parameters.
