@@ -18,6 +18,7 @@ from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import CommitProperties
@@ -85,6 +86,19 @@ class JobContext:
             )
         self.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=found)
         return replace(self, snapshot=snapshot)
+
+    def allowed_roots(self, spec: JobSpec) -> tuple[LogStore, ...]:
+        """The stores of `params.allowed_root_uris`: where absolute paths of the log may lead. No request.
+
+        Raises:
+            InvalidUriError: no store serves a URI.
+            ConfigurationError: one is the whole file system.
+        """
+        return open_allowed_roots(
+            spec.params.get("allowed_root_uris") or (),
+            storage_options=self.storage_options,
+            clock=self.clock,
+        )
 
     def require_store(self) -> LogStore:
         """The table's store.

@@ -22,6 +22,14 @@ ENTRY_POINT_GROUP: Final = "deltaward.jobs"
 JobHandler = Callable[[JobSpec, JobContext], JobResult]
 """Does the work of one kind. It raises DeltaError; `run_job` turns that into a result."""
 
+ALLOWED_ROOT_URIS: Final[JsonSchema] = {
+    "type": ["array", "null"],
+    "items": {"type": "string", "minLength": 1},
+    "description": "Where absolute paths of the log may lead, for a shallow clone. Files elsewhere are left "
+    "alone.",
+}
+"""The schema of the parameter of that name; see `JobContext.allowed_roots`."""
+
 _NO_PARAMS: Final[JsonSchema] = {"type": "object", "additionalProperties": False, "properties": {}}
 
 

@@ -7,17 +7,21 @@ from typing import Any, Final
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.clustering import ClusteringPlan, plan_clustering
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
 from delta_core.maintenance.observe import LastLook, MaintenanceRules, TableHealth, decide, observe
 from delta_core.maintenance.vacuum import plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _OBSERVE_PARAMS: Final = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {"target_size_bytes": {"type": ["integer", "null"], "minimum": 1}},
+    "properties": {
+        "target_size_bytes": {"type": ["integer", "null"], "minimum": 1},
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
+    },
 }
 
 _PLAN_PARAMS: Final = {
@@ -47,6 +51,7 @@ _PLAN_PARAMS: Final = {
             "type": ["object", "null"],
             "description": "`output.seen` of an earlier plan of the table: only what changed since is read.",
         },
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
         "list_vacuum": {
             "type": "boolean",
             "description": "Also list the store for what a vacuum would delete.",
@@ -60,6 +65,7 @@ def run_observe(spec: JobSpec, context: JobContext) -> JobResult:
     health = observe(
         context.require_snapshot(),
         target_size_bytes=spec.params.get("target_size_bytes"),
+        reach=_reach(spec, context),
         clock=context.clock,
     )
     return context.succeeded(spec, output={"health": health.to_json()})
@@ -73,27 +79,30 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
     rules = MaintenanceRules.from_json(spec.params.get("rules") or {})
     target, columns = rules.compaction_target_size_bytes, rules.cluster_columns
     since = _since(spec)
-    asked_alike = since is not None and (since.target_size_bytes, since.cluster_columns) == (target, columns)
+    asked = {
+        "target_size_bytes": target,
+        "cluster_columns": list(columns),
+        "allowed_root_uris": list(spec.params.get("allowed_root_uris") or ()),
+    }
     listed = spec.params.get("list_vacuum", False)
     output: dict[str, Any] = {"rules": rules.to_json()}
-    if since is not None and asked_alike and not listed and since.holds(context.require_store()):
+    if since is not None and since.asked == asked and not listed and since.holds(context.require_store()):
         seen: LastLook | None = since
         health, compaction = since.at(context.clock.now_ms()), since.compaction
         versions = {"version_from": health.version, "version_to": health.version}
     else:
         context = context.with_table(spec)
-        snapshot = context.require_snapshot()
+        snapshot, reach = context.require_snapshot(), _reach(spec, context)
         health = observe(
             snapshot,
             target_size_bytes=target,
             cluster_columns=columns,
             before=None if since is None else since.health,
+            reach=reach,
             clock=context.clock,
         )
-        compaction = _planned(snapshot, health, target).predicted()
-        seen = LastLook.of(
-            snapshot, health, compaction=compaction, target_size_bytes=target, cluster_columns=columns
-        )
+        compaction = _planned(snapshot, health, target, reach).predicted()
+        seen = LastLook.of(snapshot, health, compaction=compaction, asked=asked)
         versions = {}
         if listed:
             vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
@@ -113,11 +122,15 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
 
 
 def _planned(
-    snapshot: Snapshot, health: TableHealth, target_size_bytes: int | None
+    snapshot: Snapshot, health: TableHealth, target_size_bytes: int | None, reach: DataAccess
 ) -> CompactionPlan | ClusteringPlan:
     if health.clustered_by:
-        return plan_clustering(snapshot, target_size_bytes=target_size_bytes)
-    return plan_compaction(snapshot, target_size_bytes=target_size_bytes)
+        return plan_clustering(snapshot, target_size_bytes=target_size_bytes, reach=reach)
+    return plan_compaction(snapshot, target_size_bytes=target_size_bytes, reach=reach)
+
+
+def _reach(spec: JobSpec, context: JobContext) -> DataAccess:
+    return DataAccess(allowed_roots=context.allowed_roots(spec), clock=context.clock)
 
 
 def _since(spec: JobSpec) -> LastLook | None:

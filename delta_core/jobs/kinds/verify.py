@@ -9,11 +9,9 @@ from delta_core.errors import ConfigurationError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.verify import VerificationReport, verify_commits, verify_table
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import open_allowed_roots
-from delta_core.storage.log_store import LogStore
 
 _OF_THE_TABLE: Final = ("version_to", "version_from", "expected_rows", "sample_footers")
 
@@ -39,11 +37,7 @@ _PARAMS: Final = {
         },
         "expected_rows": {"type": ["integer", "null"], "minimum": 0},
         "sample_footers": {"type": "integer", "minimum": 0},
-        "allowed_root_uris": {
-            "type": ["array", "null"],
-            "items": {"type": "string", "minLength": 1},
-            "description": "Where absolute paths of the log may lead, for a shallow clone.",
-        },
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
     },
 }
 
@@ -68,7 +62,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         compare_with_version=params.get("version_from"),
         expected_rows=params.get("expected_rows"),
         sample_footers=params.get("sample_footers", 20),
-        allowed_roots=_roots(spec, context),
+        allowed_roots=context.allowed_roots(spec),
         clock=context.clock,
     )
     return _reported(spec, context, report)
@@ -83,15 +77,7 @@ def _of_commits(spec: JobSpec, context: JobContext, commits: list[int]) -> Verif
             fix="Leave it out, or leave commits out.",
         )
     return verify_commits(
-        context.require_store(), commits, allowed_roots=_roots(spec, context), clock=context.clock
-    )
-
-
-def _roots(spec: JobSpec, context: JobContext) -> tuple[LogStore, ...]:
-    return open_allowed_roots(
-        spec.params.get("allowed_root_uris") or (),
-        storage_options=context.storage_options,
-        clock=context.clock,
+        context.require_store(), commits, allowed_roots=context.allowed_roots(spec), clock=context.clock
     )
 
 

@@ -15,8 +15,10 @@ from delta_core.log.listing import list_log
 from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
 from delta_core.maintenance.observe.operations import last_times_ms
+from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _HISTORY_LIMIT = 200
 _OPTIMIZE, _VACUUM = "OPTIMIZE", "VACUUM END"
@@ -93,6 +95,7 @@ def observe(
     target_size_bytes: int | None = None,
     cluster_columns: Sequence[str] = (),
     before: TableHealth | None = None,
+    reach: DataAccess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> TableHealth:
     """Gather the facts. Reads no data file.
@@ -106,6 +109,8 @@ def observe(
         cluster_columns: count the files that are not in Z-order by these; a clustered table goes by its own.
         before: the facts of an earlier version, which say what the commits up to it would. Those of another
             table, or of a later version, count for nothing.
+        reach: files that are neither in the table nor below a root allowed here count neither as small nor as
+            not clustered; None counts all.
         clock: the time that retention is counted back from.
 
     Raises:
@@ -118,7 +123,10 @@ def observe(
         before = None
     files = snapshot.files
     sizes = files.to_table(["size_bytes"])["size_bytes"].to_numpy()
-    small = sizes < target * 3 // 4
+    within = np.ones(len(sizes), dtype=np.bool_)
+    if reach is not None:
+        within = reachable(files.to_table(["path"])["path"], snapshot.store, reach)
+    small = (sizes < target * 3 // 4) & within
     groups = _partition_groups(snapshot)
     per_group = np.bincount(groups[small], minlength=int(groups.max()) + 1 if len(groups) else 0)
     now_ms = clock.now_ms()
@@ -129,10 +137,10 @@ def observe(
     )
     clustering = clustering_of(snapshot)
     if clustering is not None and clustering.columns:
-        unordered = unclustered_files(snapshot, clustering)
+        unordered = unclustered_files(snapshot, clustering) & within
         compactable = int((small & unordered).sum())
     else:
-        unordered = _outside_order(snapshot, cluster_columns)
+        unordered = _outside_order(snapshot, cluster_columns) & within
         compactable = int(per_group[per_group > 1].sum())
     segment = snapshot.segment
     listing = list_log(snapshot.store)

@@ -42,15 +42,14 @@ class LastLook:
         expiring: tombstones whose retention had not passed, at most 24 groups, oldest first. A group counts
             as expired when the youngest of it is.
         compaction: what a compaction of the version would do, as `CompactionPlan.predicted` says.
-        target_size_bytes, cluster_columns: what `observe` was asked for.
+        asked: what was asked for, JSON values only; a look that asks for something else looks anew.
     """
 
     health: TableHealth
     commit: tuple[int, int]
     expiring: tuple[Expiring, ...] = ()
     compaction: Mapping[str, int] = field(default_factory=dict, hash=False)
-    target_size_bytes: int | None = None
-    cluster_columns: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(
@@ -59,8 +58,7 @@ class LastLook:
         health: TableHealth,
         *,
         compaction: Mapping[str, int],
-        target_size_bytes: int | None,
-        cluster_columns: tuple[str, ...],
+        asked: Mapping[str, Any],
     ) -> Self | None:
         """The look that found these facts; None where the version's commit file has been cleaned up."""
         commit = snapshot.segment.version_file
@@ -72,8 +70,7 @@ class LastLook:
             commit=(commit.size_bytes, commit.modified_ms),
             expiring=_grouped(snapshot.tombstones(since_ms=retained_ms)),
             compaction=compaction,
-            target_size_bytes=target_size_bytes,
-            cluster_columns=cluster_columns,
+            asked=asked,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -85,8 +82,7 @@ class LastLook:
                 [group.deletion_timestamp_ms, group.files, group.size_bytes] for group in self.expiring
             ],
             "compaction": dict(self.compaction),
-            "target_size_bytes": self.target_size_bytes,
-            "cluster_columns": list(self.cluster_columns),
+            "asked": dict(self.asked),
         }
 
     @classmethod
@@ -106,8 +102,7 @@ class LastLook:
                     for time, files, size in document["expiring"]
                 ),
                 compaction={name: int(value) for name, value in document["compaction"].items()},
-                target_size_bytes=document["target_size_bytes"],
-                cluster_columns=tuple(document["cluster_columns"]),
+                asked=dict(document["asked"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(

@@ -89,7 +89,7 @@ def live_files(snapshot: Snapshot) -> list[LoggedFile]:
 
 
 class RowsOfFiles:
-    """Hashes the rows of files by the schema of one version: with deletion vectors, column mapping and defaults.
+    """Hashes the rows of files by the schema of one version, with deletion vectors and column mapping.
 
     Where the table tracks rows, their ids and the versions in which they last changed count too.
 
