@@ -96,6 +96,8 @@ def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
 
 
 def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
+    if not kind.opens_table:
+        return None
     result = _applied(spec, kind, context)
     context.reporter.emit("idempotency.checked", already_applied=result is not None)
     return result

@@ -12,7 +12,13 @@ from functools import partial
 from delta_core.actions import AddFile, RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
-from delta_core.maintenance.verify.files import LoggedFile, RowsOfFiles, footer_problem, size_problem
+from delta_core.maintenance.verify.files import (
+    LoggedFile,
+    RowsOfFiles,
+    byte_problem,
+    footer_problem,
+    size_problem,
+)
 from delta_core.maintenance.verify.report import Check, VerificationReport, some
 from delta_core.maintenance.verify.row_hash import RowHash
 from delta_core.snapshot.history import commit_actions
@@ -31,8 +37,9 @@ def verify_commits(
 ) -> VerificationReport:
     """Check the files that some commits added, and that those which only moved rows kept every one.
 
-    The checks of each commit that added or removed files: `files_exist` (with the size that the log gives),
-    then `same_rows` where it changes no data, or `row_counts` (statistics against footers) where it does.
+    The checks of each commit that added or removed files: `files_exist` (with the size that the log gives).
+    Then, where it changes no data, `same_bytes` (of files whose writer left their sum) and `same_rows`; where
+    it does, `row_counts` (statistics against footers).
     Versions that others committed in between or afterwards play no part.
 
     Args:
@@ -70,6 +77,9 @@ def _checked(store: LogStore, version: int, access: DataAccess, clock: Clock) ->
         return checks
     if any(action.data_change for action in (*adds, *removes)):
         return [*checks, _row_counts(store, version, added, access)]
+    checks.append(_same_bytes(store, version, added, access))
+    if not checks[-1].passed:
+        return checks
     snapshot = Snapshot.load(store, version=version, clock=clock)
     return [*checks, _same_rows(snapshot, added, removed, access)]
 
@@ -81,6 +91,18 @@ def _files_exist(store: LogStore, version: int, files: Sequence[LoggedFile], acc
     if problems:
         detail = f"{len(problems)} of {len(files)} files that version {version} added: {some(problems)}"
     return Check(name="files_exist", passed=not problems, detail=detail, figures=(("files", len(files)),))
+
+
+def _same_bytes(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:
+    summed = [file for file in files if file.byte_sum is not None]
+    # One after the other: a file may be large.
+    problems = [
+        problem for file in summed if (problem := byte_problem(file, store=store, access=access)) is not None
+    ]
+    detail = f"the bytes of {len(summed)} files of version {version} are those that were written"
+    if problems:
+        detail = f"{len(problems)} of {len(summed)} files of version {version}: {some(problems)}"
+    return Check(name="same_bytes", passed=not problems, detail=detail, figures=(("files", len(summed)),))
 
 
 def _row_counts(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:

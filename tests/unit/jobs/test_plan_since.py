@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CountingStore]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[CountingStore]:
     """The stores that jobs open: local ones, counted and treated as remote ones are."""
     stores: list[CountingStore] = []
 
@@ -33,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CountingStore]]:
         return stores[-1]
 
     monkeypatch.setitem(opening._OPENERS, None, opened)
-    yield stores
+    return stores
 
 
 def plan(path: Path, *, since: Any = None, clock: Any = None, **params: Any) -> JobResult:
@@ -132,7 +131,7 @@ def test_what_is_no_look_is_refused(tmp_path: Path) -> None:
         spec = JobSpec(kind="plan", table=TableRef(uri=str(tmp_path)), params={"since": broken})
         error = run_job(spec, JobContext()).error
         assert error is not None
-        assert error.code == "CONFIGURATION_ERROR"
+        assert error.code == "INVALID_CONFIGURATION"
 
 
 def test_every_job_says_what_it_asked_of_stores(tmp_path: Path) -> None:
