@@ -1,16 +1,16 @@
 """Parquet files being written: one per partition and row-group by row-group, with their statistics.
 
 A file appears in the store whole or not at all, under a name that no other writer uses. Many files are
-closed by threads: a disk flushes them together, and an object store takes them side by side.
+closed by threads, since an object store takes them side by side; a disk flushes them together at the end.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -25,6 +25,7 @@ from delta_core.data.partitioning import Partition
 from delta_core.data.statistics_collector import StatisticsAccumulator
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.stand_in import stand_in
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat
 
@@ -78,8 +79,15 @@ class FileTarget:
 class _OpenFile:
     """One Parquet file being written."""
 
-    def __init__(self, target: FileTarget, partition: Partition, sequence: int) -> None:
+    def __init__(
+        self,
+        target: FileTarget,
+        partition: Partition,
+        sequence: int,
+        open_output: Callable[[str], AbstractContextManager[pa.NativeFile]],
+    ) -> None:
         self._target = target
+        self._open_output = open_output
         self._partition = partition
         self._buffer: list[pa.Table] = []
         self._buffered_rows = 0
@@ -97,7 +105,7 @@ class _OpenFile:
         if self._opened is not None:
             return self._opened
         target = self._target
-        sink = self._stack.enter_context(target.store.open_output(self.path))
+        sink = self._stack.enter_context(self._open_output(self.path))
         try:
             writer = pq.ParquetWriter(
                 sink,
@@ -149,7 +157,7 @@ class _OpenFile:
         return taken
 
     def close(self) -> AddFile:
-        """Finish the file; it is durable in the store afterwards."""
+        """Finish the file. A store that need not flush each leaves that to `PartitionedWriter.finish`."""
         try:
             self._flush()
             sink, writer = self._open()
@@ -204,6 +212,10 @@ class PartitionedWriter:
         self._pool: ThreadPoolExecutor | None = None
         self._paths: list[str] = []
         self._sequence = 0
+        # A disk takes files as fast as they are encoded, if it need not flush each.
+        unflushed = stand_in(target.store, "open_unflushed")
+        self._is_flushed_last = unflushed is not None
+        self._open_output = unflushed or target.store.open_output
 
     def __enter__(self) -> PartitionedWriter:
         return self
@@ -232,7 +244,7 @@ class PartitionedWriter:
             if file is None:
                 if len(self._open) >= MAX_OPEN_FILES:
                     self._close(next(iter(self._open)))
-                file = _OpenFile(self._target, partition, self._sequence)
+                file = _OpenFile(self._target, partition, self._sequence, self._open_output)
                 self._sequence += 1
             self._open[partition] = file
             rows = rows.slice(file.write(rows))
@@ -246,11 +258,13 @@ class PartitionedWriter:
         self._wait(most_left=0)
         if self._pool is not None:
             self._pool.shutdown()
+        if self._is_flushed_last:
+            self._target.store.persist(self._paths)
         return self._done
 
     def _close(self, partition: Partition) -> None:
         file = self._open.pop(partition)
-        if self._pool is None and len(self._done) < FEW_FILES:
+        if self._is_flushed_last or len(self._done) < FEW_FILES:
             self._done.append(file.close())
             self._paths.append(file.path)
             return

@@ -12,7 +12,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from delta_core.errors import (
 )
 from delta_core.storage.listed_files import ListedFiles
 from delta_core.storage.local_errors import not_found, not_written, translated
+from delta_core.storage.local_flush import MANY_FILES, flush_file_system
 from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
@@ -207,7 +208,7 @@ class LocalLogStore:
             StorePermissionError: refused; nothing was created.
             PathEscapeError: a directory on the way is a symbolic link; nothing was created.
         """
-        target = os.fspath(self._resolve(path))
+        target = self._place(path)
         temporary = self._write_temporary(target, data, path)
         try:
             self._link(temporary, target, path)
@@ -229,7 +230,7 @@ class LocalLogStore:
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = os.fspath(self._resolve(path))
+        target = self._place(path)
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
 
@@ -273,17 +274,25 @@ class LocalLogStore:
         """
         return delete_files(self, self._root, objects)
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+    def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         """A writer whose object appears, durable, when the context ends normally.
 
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = os.fspath(self._resolve(path))
+        return self._open_output(path, flush=True)
+
+    @in_place_of(open_output)
+    def open_unflushed(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """As `open_output`; the object is durable only when `persist` has returned for it."""
+        return self._open_output(path, flush=False)
+
+    @contextmanager
+    def _open_output(self, path: str, *, flush: bool) -> Iterator[pa.NativeFile]:
+        target = self._place(path)
         name, temporary = _temporary_beside(target)
         try:
-            with self._directory_of(path) as directory:
+            with self._directory_of(path, flush=flush) as directory:
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
                 inside = is_in(directory, name)
         except OSError as error:
@@ -293,24 +302,27 @@ class LocalLogStore:
                 if not inside:
                     raise link_on_the_way(path)
                 yield sink
-            METER.count(bytes_written=_sync_file(temporary))
+                size_bytes = sink.tell()
+            METER.count(bytes_written=size_bytes)
+            if flush:
+                _sync_file(temporary)
         except BaseException as error:
             with suppress(OSError):
                 os.unlink(temporary)
             if isinstance(error, OSError) and not isinstance(error, DeltaError):
                 raise translated(error, path, "write") from error
             raise
-        self._rename(temporary, target, path)
+        self._rename(temporary, target, path, flush=flush)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Flush files, and the directories between them and the root.
+        """Flush files, and the directories between them and the root; of many files the whole file system.
 
         Raises:
             ObjectNotFoundError: one is gone.
             StorageError: the disk does not take it.
         """
         directories: set[Path] = set()
-        for path in paths:
+        for path in self._elsewhere(paths) if len(paths) >= MANY_FILES else paths:
             target = self._resolve(path)
             try:
                 _sync_file(target)
@@ -335,8 +347,29 @@ class LocalLogStore:
 
     # ------------------------------------------------------------ helpers
 
+    def _elsewhere(self, paths: Sequence[str]) -> Sequence[str]:
+        """Flush the root's file system; the paths that this does not make durable."""
+        if self._is_shared:
+            return paths
+        try:
+            device = os.stat(self._root).st_dev
+            other = [path for path in paths if os.lstat(self._place(path)).st_dev != device]
+            return other if flush_file_system(os.fspath(self._root)) else paths
+        except FileNotFoundError:
+            return paths  # which of them is gone is found by flushing each
+        except OSError as error:
+            raise translated(error, str(self._root), "flush") from error
+
     def _parts(self, path: str) -> list[str]:
         return plain_parts(path, root_uri=self._uri)
+
+    def _place(self, path: str) -> str:
+        """As `_resolve`, without an object for each part."""
+        return f"{self._root_text}/{'/'.join(self._parts(path))}"
+
+    @cached_property
+    def _root_text(self) -> str:
+        return os.fspath(self._root).rstrip("/")
 
     def _resolve(self, path: str, *, directory: bool = False) -> Path:
         if directory and path == "":
@@ -344,14 +377,14 @@ class LocalLogStore:
         return self._root.joinpath(*self._parts(path))
 
     @contextmanager
-    def _directory_of(self, path: str) -> Iterator[int]:
+    def _directory_of(self, path: str, *, flush: bool = True) -> Iterator[int]:
         """A descriptor of the directory that an object is in, made where it is missing."""
         parents = self._parts(path)[:-1]
         try:
-            directory = open_directory(self._root, parents, path=path, make=True)
+            directory = open_directory(self._root, parents, path=path, make=True, flush=flush)
         except FileNotFoundError:
             _make_directories(self._root)
-            directory = open_directory(self._root, parents, path=path, make=True)
+            directory = open_directory(self._root, parents, path=path, make=True, flush=flush)
         try:
             yield directory
         finally:
@@ -410,10 +443,11 @@ class LocalLogStore:
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
 
-    def _rename(self, temporary: str, target: str, path: str) -> None:
+    def _rename(self, temporary: str, target: str, path: str, *, flush: bool = True) -> None:
         try:
             os.replace(temporary, target)
-            _sync_directory(os.path.dirname(target))
+            if flush:
+                _sync_directory(os.path.dirname(target))
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -474,12 +508,10 @@ def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _sync_file(path: str | Path) -> int:
-    """Flush a file; its size."""
+def _sync_file(path: str | Path) -> None:
     descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
 

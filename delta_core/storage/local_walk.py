@@ -18,7 +18,9 @@ from delta_core.errors import PathEscapeError
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
-def open_directory(root: Path, parts: Sequence[str], *, path: str, make: bool = False) -> int:
+def open_directory(
+    root: Path, parts: Sequence[str], *, path: str, make: bool = False, flush: bool = True
+) -> int:
     """A descriptor of a directory below the root, for names below it. The caller closes it.
 
     The root itself may be a link. Cost: two system calls for each part.
@@ -27,7 +29,8 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str, make: bool = 
         root: of the table.
         parts: of the directory's path below it; none is the root itself.
         path: the object's, for messages.
-        make: make what is missing below the root, each directory durable in its own parent.
+        make: make what is missing below the root.
+        flush: make each new directory durable in its own parent.
 
     Raises:
         PathEscapeError: one of the parts is a symbolic link.
@@ -39,7 +42,7 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str, make: bool = 
     try:
         for part in parts:
             try:
-                inner = _enter(part, descriptor, make=make)
+                inner = _enter(part, descriptor, make=make, flush=flush)
             except OSError as error:
                 if _is_link(part, descriptor):
                     raise link_on_the_way(path) from error
@@ -52,7 +55,7 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str, make: bool = 
     return descriptor
 
 
-def _enter(name: str, directory: int, *, make: bool) -> int:
+def _enter(name: str, directory: int, *, make: bool, flush: bool) -> int:
     try:
         return os.open(name, _ENTER | os.O_NOFOLLOW, dir_fd=directory)
     except FileNotFoundError:
@@ -60,12 +63,13 @@ def _enter(name: str, directory: int, *, make: bool) -> int:
             raise
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=directory)
-    # What only enters a directory cannot flush it.
-    flushed = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
-    try:
-        os.fsync(flushed)
-    finally:
-        os.close(flushed)
+    if flush:
+        # What only enters a directory cannot flush it.
+        flushed = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
+        try:
+            os.fsync(flushed)
+        finally:
+            os.close(flushed)
     return os.open(name, _ENTER | os.O_NOFOLLOW, dir_fd=directory)
 
 

@@ -1,7 +1,7 @@
 """A parity of a file's bytes, taken while the file is written, so that a later look finds what changed in it.
 
-The exclusive or of the file's 64-bit little-endian words. It costs about three hundredths of a compaction, and
-finds every change within eight bytes. It finds accidents, not forgeries.
+The exclusive or of the file's 64-bit little-endian words. It costs about three hundredths of a compaction,
+and finds every change within eight bytes. It finds accidents, not forgeries.
 """
 
 from __future__ import annotations

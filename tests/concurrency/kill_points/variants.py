@@ -57,10 +57,10 @@ def _key_is_not_looked_up() -> None:
 
 def _commit_before_data() -> None:
     """The data files get their bytes after the commit that names them."""
-    waiting: list[tuple[Path, Path]] = []
+    waiting: list[tuple[str, str]] = []
     put = LocalLogStore.put_if_absent
 
-    def rename(self: LocalLogStore, temporary: Path, target: Path, path: str) -> None:
+    def rename(self: LocalLogStore, temporary: str, target: str, path: str, *, flush: bool = True) -> None:
         if path.startswith("_delta_log/"):
             os.replace(temporary, target)
         else:
@@ -83,10 +83,11 @@ def _files_are_not_flushed() -> None:
 def _created_files_are_not_flushed() -> None:
     """A commit or a checkpoint has its name, which the disk may write before its bytes."""
 
-    def write_temporary(self: LocalLogStore, target: Path, data: bytes, path: str) -> Path:
-        temporary = target.parent / f"{local.TEMPORARY_PREFIX}{target.name}"
+    def write_temporary(self: LocalLogStore, target: str, data: bytes, path: str) -> str:
+        final = Path(target)
+        temporary = final.parent / f"{local.TEMPORARY_PREFIX}{final.name}"
         temporary.write_bytes(data)
-        return temporary
+        return str(temporary)
 
     LocalLogStore._write_temporary = write_temporary  # type: ignore[method-assign]
 

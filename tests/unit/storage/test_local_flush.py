@@ -1,0 +1,117 @@
+"""Many files become durable by one flush of their file system; a few, or where there is none, each."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import ObjectNotFoundError, StorageError
+from delta_core.storage import local, local_flush
+from delta_core.storage.local import LocalLogStore
+from delta_core.storage.local_flush import MANY_FILES, flush_file_system
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was flushed: `all` for the file system, else names of files and directories."""
+    seen: list[str] = []
+    whole, file, directory = local.flush_file_system, local._sync_file, local._sync_directory
+
+    def flush_whole(path: str) -> bool:
+        seen.append("all")
+        return whole(path)
+
+    def flush_file(path: Any) -> None:
+        seen.append(os.path.basename(path))
+        file(path)
+
+    def flush_directory(path: Any) -> None:
+        seen.append(os.path.basename(path) + "/")
+        directory(path)
+
+    monkeypatch.setattr(local, "flush_file_system", flush_whole)
+    monkeypatch.setattr(local, "_sync_file", flush_file)
+    monkeypatch.setattr(local, "_sync_directory", flush_directory)
+    return seen
+
+
+def rows(partitions: int) -> pa.Table:
+    return pa.table({"p": [f"k{number}" for number in range(partitions)], "v": list(range(partitions))})
+
+
+@pytest.mark.parametrize("partitions", [1, MANY_FILES - 1, MANY_FILES, 3 * MANY_FILES])
+def test_every_file_is_durable_before_the_commit(
+    tmp_path: Path, flushed: list[str], monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    put = LocalLogStore.put_if_absent
+    before: list[str] = []
+
+    def commit(store: LocalLogStore, path: str, data: bytes) -> None:
+        before[:] = flushed
+        put(store, path, data)
+
+    monkeypatch.setattr(LocalLogStore, "put_if_absent", commit)
+    write_deltalake(tmp_path / "t", rows(partitions), partition_by=["p"])
+    live = DeltaTable(tmp_path / "t").snapshot.files.to_table(["path"])["path"].to_pylist()
+    assert len(live) == partitions
+    if partitions >= MANY_FILES:
+        assert before.count("all") == 1
+        return
+    assert "all" not in before
+    for path in live:
+        directory, _, name = path.rpartition("/")
+        assert name in before
+        assert f"{directory}/" in before
+    assert "t/" in before
+
+
+def test_where_the_system_cannot_each_file_is_flushed(
+    tmp_path: Path, flushed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "flush_file_system", lambda path: False)
+    write_deltalake(tmp_path / "t", rows(MANY_FILES), partition_by=["p"])
+    live = DeltaTable(tmp_path / "t").snapshot.files.to_table(["path"])["path"].to_pylist()
+    assert {path.rpartition("/")[2] for path in live} <= set(flushed)
+
+
+def test_a_disk_that_fails_at_the_flush_leaves_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str) -> bool:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(local, "flush_file_system", fail)
+    with pytest.raises(StorageError, match="Input/output error"):
+        write_deltalake(tmp_path / "t", rows(MANY_FILES), partition_by=["p"])
+    assert not DeltaTable.is_deltatable(tmp_path / "t")
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_what_is_gone_is_named(tmp_path: Path) -> None:
+    store = LocalLogStore(tmp_path)
+    paths = [f"{number}.parquet" for number in range(MANY_FILES + 1)]
+    for path in paths[:-1]:
+        with store.open_unflushed(path) as sink:
+            sink.write(b"x")
+    with pytest.raises(ObjectNotFoundError, match=paths[-1]):
+        store.persist(paths)
+    store.persist(paths[:-1])
+
+
+def test_it_is_the_systems_own_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert flush_file_system(str(tmp_path)) is True
+    local_flush._syncfs.cache_clear()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "uname", lambda: type("System", (), {"release": "5.7.19-old"})())
+            assert flush_file_system(str(tmp_path)) is False, "it would not say what failed"
+    finally:
+        local_flush._syncfs.cache_clear()
+    with pytest.raises(FileNotFoundError):
+        flush_file_system(str(tmp_path / "not there"))
