@@ -20,6 +20,7 @@ from delta_airflow.hooks.settings import ConnectionSettings, RunnerName, parse_s
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.driver import driver_program, spark_binary
 from delta_airflow.runners.run_directory import RunDirectory, read_result_file
+from delta_airflow.spark_arguments import SparkArguments
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.uris import uris_of
@@ -122,8 +123,17 @@ class DeltawardHook(BaseHook):
             fix="Use another connection, or add its root to allowed_roots",
         )
 
-    def get_runner(self, name: RunnerName | None = None, *, directory: RunDirectory) -> Runner:
+    def get_runner(
+        self,
+        name: RunnerName | None = None,
+        *,
+        directory: RunDirectory,
+        spark: SparkArguments | None = None,
+    ) -> Runner:
         """A runner for one job, of engine `name` or else of the connection's.
+
+        Args:
+            spark: what the operator says to Spark; see `hooks.spark_connection.chosen_runner`.
 
         Raises:
             ConfigurationError: the connection lacks what the engine needs.
@@ -137,8 +147,12 @@ class DeltawardHook(BaseHook):
                 directory=directory, storage_options=settings.storage_options
             )
             return runner
-        module, _, attribute = _ENGINES[chosen].partition(":")
-        builder = getattr(importlib.import_module(module), attribute)(settings)
+        if spark is not None and spark.given():
+            provider = importlib.import_module("delta_airflow.runners.spark_provider")
+            builder = provider.command_of(chosen, spark, settings)
+        else:
+            module, _, attribute = _ENGINES[chosen].partition(":")
+            builder = getattr(importlib.import_module(module), attribute)(settings)
         process = importlib.import_module("delta_airflow.runners.process")
         runner = process.ProcessRunner(builder, directory=directory, log=self.log)
         return runner
