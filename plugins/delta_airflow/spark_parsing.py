@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow.sdk.log import redact
+from airflow.sdk import log as airflow_log
 
 from delta_airflow.hooks.settings import parse_settings
 from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_text
@@ -92,10 +92,15 @@ def _spark_binary(name: str, value: object) -> str | None:
 def _settings(name: str, value: object) -> dict[str, str]:
     settings = settings_of(f"argument {name}", value)
     require_no_secrets(name, settings)
-    # A template may have put in what Airflow masks, such as a connection's password.
-    if masked := sorted(key for key, text in settings.items() if redact(text) != text):
+    if masked := sorted(key for key, text in settings.items() if _is_masked(text)):
         raise secret_error(name, masked)
     return settings
+
+
+def _is_masked(text: str) -> bool:
+    """Whether a template has put in what Airflow masks, such as a connection's password."""
+    redact = getattr(airflow_log, "redact", None)  # not of Airflow's public interface
+    return redact is not None and redact(text) != text
 
 
 def _conf(name: str, value: object) -> dict[str, str] | None:

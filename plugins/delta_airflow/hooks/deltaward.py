@@ -38,6 +38,7 @@ class DeltawardHook(BaseHook):
 
     Args:
         conn_id: the connection; its extras are read by allow-list.
+        spark: what an operator says to Spark, for its runner.
     """
 
     conn_name_attr = "conn_id"
@@ -45,9 +46,10 @@ class DeltawardHook(BaseHook):
     conn_type = "deltaward"
     hook_name = "Deltaward"
 
-    def __init__(self, conn_id: str = default_conn_name) -> None:
+    def __init__(self, conn_id: str = default_conn_name, *, spark: SparkArguments | None = None) -> None:
         super().__init__()
         self.conn_id = conn_id
+        self.spark = spark
 
     @cached_property
     def settings(self) -> ConnectionSettings:
@@ -123,17 +125,8 @@ class DeltawardHook(BaseHook):
             fix="Use another connection, or add its root to allowed_roots",
         )
 
-    def get_runner(
-        self,
-        name: RunnerName | None = None,
-        *,
-        directory: RunDirectory,
-        spark: SparkArguments | None = None,
-    ) -> Runner:
+    def get_runner(self, name: RunnerName | None = None, *, directory: RunDirectory) -> Runner:
         """A runner for one job, of engine `name` or else of the connection's.
-
-        Args:
-            spark: what the operator says to Spark; see `hooks.spark_connection.chosen_runner`.
 
         Raises:
             ConfigurationError: the connection lacks what the engine needs.
@@ -147,9 +140,9 @@ class DeltawardHook(BaseHook):
                 directory=directory, storage_options=settings.storage_options
             )
             return runner
-        if spark is not None and spark.given():
+        if self.spark is not None and self.spark.given():
             provider = importlib.import_module("delta_airflow.runners.spark_provider")
-            builder = provider.command_of(chosen, spark, settings)
+            builder = provider.command_of(chosen, self.spark, settings)
         else:
             module, _, attribute = _ENGINES[chosen].partition(":")
             builder = getattr(importlib.import_module(module), attribute)(settings)

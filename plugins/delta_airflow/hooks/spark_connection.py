@@ -105,7 +105,7 @@ def runner_of(connection: Connection) -> RunnerName:
         ConfigurationError: it does not lead to Spark.
     """
     try:
-        return _RUNNERS[connection.conn_type]
+        return _RUNNERS[connection.conn_type or ""]
     except KeyError as error:
         raise ConfigurationError(
             f"The connection {connection.conn_id} is of type {connection.conn_type}",
@@ -153,7 +153,7 @@ def defaults_of(connection: Connection) -> SparkDefaults:
     )
 
 
-def require_reachable_job(mode: str | None, *, work_dir: Path | str, secrets: bool) -> str:
+def require_reachable_job(mode: str | None, *, spec: Path | str, secrets: bool) -> str:
     """The deploy mode, when a driver in that mode can read its job and write its result.
 
     In mode `cluster` the driver runs on another machine: it sees no directory and no environment variable of
@@ -161,7 +161,7 @@ def require_reachable_job(mode: str | None, *, work_dir: Path | str, secrets: bo
 
     Args:
         mode: `client`, `cluster`, or None for `client`.
-        work_dir: where the jobs' files are: a directory, or the URI of a store that all machines reach.
+        spec: the file that the driver gets: a path of this machine, or the URI of a store that all reach.
         secrets: whether the job needs any.
 
     Raises:
@@ -171,10 +171,10 @@ def require_reachable_job(mode: str | None, *, work_dir: Path | str, secrets: bo
         return "client"
     if mode != "cluster":
         raise ConfigurationError(f"There is no deploy mode {mode!r}", fix="Use client")
-    if uri_scheme(str(work_dir)) in (None, "file"):
+    if uri_scheme(str(spec)) in (None, "file"):
         raise ConfigurationError(
             "A job cannot be handed over in the deploy mode cluster",
-            cause="The driver runs on another machine, where the directory work_dir is not",
+            cause="The driver runs on another machine, where the job's files are not",
             fix="Use client mode: deploy_mode='client', or `deploy-mode` in the Spark connection's extra",
         )
     if secrets:

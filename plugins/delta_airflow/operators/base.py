@@ -178,11 +178,11 @@ class DeltaTableOperator(SparkOperator):
         )
 
     def _run(self, context: Context) -> dict[str, Any]:
-        hook = DeltawardHook(as_text("conn_id", self.conn_id))
+        spark = self.spark_arguments()
+        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
         name = as_optional_text("runner", self.runner)
-        spark = self.spark_arguments()
         chosen = chosen_runner(
             spark,
             named=parse_runner(name) if name else None,
@@ -198,7 +198,7 @@ class DeltaTableOperator(SparkOperator):
             job_id=spec.job_id,
         )
         spec = replace(spec, result_uri=directory.result_uri)
-        runner = hook.get_runner(chosen, directory=directory, spark=spark)
+        runner = hook.get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:
             runner.cancel()

@@ -93,7 +93,7 @@ class ProviderSubmitCommand:
         settings, merged, private = self._settings, self._merged, self._defaults.private_conf
         deploy_mode = require_reachable_job(
             merged.deploy_mode or self._defaults.deploy_mode,
-            work_dir=settings.work_dir,
+            spec=spec_path,
             secrets=bool(private or settings.storage_options),
         )
         name = merged.name or f"deltaward-{spec.kind}-{spec.job_id}"
