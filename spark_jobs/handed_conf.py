@@ -39,7 +39,9 @@ def handed_conf(*, with_jvm: bool) -> dict[str, str]:
         raise ConfigurationError(f"{VARIABLE} is not valid", fix="Give a JSON object of names and texts")
     if with_jvm and _REDACTION not in conf:
         known = _of_spark_submit(_REDACTION) or _SPARKS_OWN
-        conf[_REDACTION] = "|".join([known, *(re.escape(name) for name in sorted(conf))])
+        # Spark shows these once more under Hadoop's own names.
+        names = sorted(name.removeprefix("spark.hadoop.").removeprefix("spark.") for name in conf)
+        conf[_REDACTION] = "|".join([known, *map(re.escape, names)])
     return conf
 
 
