@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo.class_archive import SHORT_LIVED, submit_options
+from demo.class_archive import SHORT_LIVED
 from spark_jobs.connect_server import HOST, free_port, spark_home
 from tests.support.waiting import comes_true
 
@@ -44,15 +44,14 @@ def read(url: str) -> str:
         return str(answer.read().decode())
 
 
-def environment() -> dict[str, str]:
-    """That of Spark's processes: nothing is bound but loopback, and they live briefly."""
+def _environment() -> dict[str, str]:
+    """That of the daemons and of executors: nothing is bound but loopback, and they live briefly."""
     return {
         **os.environ,
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_TOOL_OPTIONS": SHORT_LIVED,
-        "SPARK_SUBMIT_OPTS": submit_options(),
         "SPARK_DAEMON_MEMORY": "256m",
     }
 
@@ -79,7 +78,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
                     subprocess.Popen(
                         [str(spark_home() / "bin" / "spark-class"), *command],
                         cwd=folder,
-                        env=environment(),
+                        env=_environment(),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=subprocess.STDOUT,
