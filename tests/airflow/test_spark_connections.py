@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import inspect
 import json
-import logging
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +12,7 @@ from airflow.providers.apache.spark.hooks import spark_submit as provider
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.log import mask_secret
 
-from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName
 from delta_airflow.hooks.spark_connection import chosen_runner, require_reachable_job
 from delta_airflow.operators.base import DeltaTableOperator
@@ -27,50 +21,27 @@ from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
 from delta_airflow.runners.driver import CONNECT_TOKEN_VARIABLE, SPARK_CONF_VARIABLE
-from delta_airflow.runners.process import Command
 from delta_airflow.runners.spark_provider import command_of, connect_target
 from delta_airflow.spark_arguments import SPARK_ARGUMENTS, SparkArguments
-from delta_airflow.spark_conf import FIXED_CONF, is_secret
+from delta_airflow.spark_conf import FIXED_CONF
 from delta_airflow.spark_parsing import parse_spark_arguments
 from delta_core.errors import ConfigurationError
-from delta_core.jobs.job_spec import JobSpec, TableRef
 from spark_jobs import session
 from spark_jobs.handed_conf import VARIABLE
 from tests.support.airflow import connection_json
+from tests.support.spark_connections import (
+    CANARY,
+    CONNECT,
+    STANDALONE,
+    command,
+    company,
+    context,
+    kept,
+    optimize,
+)
 from tests.support.spark_submit import KeptSubmission, install
 
-CANARY = "CANARY-7f3a9c"
-STANDALONE = {"conn_type": "spark", "host": "spark://master", "port": 7077}
-CONNECT = {"conn_type": "spark_connect", "host": "connect.example", "port": 15002}
-
-
-def context() -> Any:
-    instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1)
-    return {"ti": instance, "logical_date": datetime(2026, 1, 1, tzinfo=UTC), "outlet_events": {}}
-
-
-def company(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_COMPANY", json.dumps(connection))
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, airflow_connection: Path) -> KeptSubmission:
-    return install(monkeypatch, tmp_path / "bin")
-
-
-def optimize(**arguments: Any) -> DeltaOptimizeOperator:
-    return DeltaOptimizeOperator(**{"task_id": "t", "table_uri": "/data/t", **arguments})
-
-
-def command(tmp_path: Path, settings: ConnectionSettings | None = None, **arguments: Any) -> Command:
-    """The command for arguments, without starting it."""
-    spark = parse_spark_arguments(arguments)
-    chosen = chosen_runner(spark, named=None, otherwise=RunnerName.SPARK_SUBMIT)
-    return command_of(chosen, spark, settings or ConnectionSettings()).build(
-        spec_path=tmp_path / "spec.json",
-        result_path=tmp_path / "result.json",
-        spec=JobSpec(kind="optimize", table=TableRef(uri="file:///t"), job_id="j1"),
-    )
+__all__ = ["kept"]
 
 
 # ------------------------------------------------------------ what spark-submit gets
@@ -470,169 +441,6 @@ def test_a_driver_elsewhere_needs_files_that_it_can_reach_and_no_secret() -> Non
             require_reachable_job("cluster", spec=spec, secrets=False)
     with pytest.raises(ConfigurationError, match="client mode"):
         require_reachable_job("cluster", spec="s3://bucket/spec.json", secrets=True)
-
-
-# ------------------------------------------------------------ secrets
-
-
-SECRET_EXTRA = {
-    "queue": "etl",
-    "keytab": base64.b64encode(CANARY.encode()).decode(),
-    "principal": "etl",
-    "spark.hadoop.fs.s3a.secret.key": f"{CANARY}1",
-    "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": f"{CANARY}2",
-    "conf": {"spark.authenticate.secret": f"{CANARY}3", "spark.plain": "seen"},
-}
-
-
-def test_no_secret_of_a_spark_connection_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
-    kept: KeptSubmission,
-    airflow_connection: Path,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    company(monkeypatch, conn_type="spark", host="yarn", password=f"{CANARY}4", extra=SECRET_EXTRA)
-    operator = optimize(spark_conn_id="company", spark_conf={"spark.own": "1"})
-    operator.render_template_fields({})  # type: ignore[typeddict-item]
-    with caplog.at_level(logging.DEBUG):
-        summary = operator.execute(context())
-
-    submission = kept.read()
-    encoded = SECRET_EXTRA["keytab"]
-    private = json.loads(submission.environment[VARIABLE])
-    assert sorted(private.values()) == [f"{CANARY}{number}" for number in (1, 2, 3)]
-    assert submission.keytab == ["0o600", CANARY]
-    assert submission.conf() == {"spark.plain": "seen", "spark.own": "1"}
-    rendered = {name: getattr(operator, name) for name in operator.template_fields}
-    files = {str(path): path.read_text() for path in airflow_connection.rglob("*") if path.is_file()}
-    assert len(files) >= 3
-    output = caplog.text + "".join(capfd.readouterr())
-    for seen in (submission.arguments, rendered, summary, files, output):
-        assert CANARY not in json.dumps(seen)
-        assert encoded not in json.dumps(seen)
-    assert "Starting the driver" in output
-
-
-SECRETS = [
-    {"spark.hadoop.fs.s3a.secret.key": CANARY},
-    {"spark.hadoop.fs.s3a.access.key": CANARY},
-    {"spark.hadoop.fs.s3a.accessKey": CANARY},
-    {"spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": CANARY},
-    {"spark.hadoop.fs.azure.sas.c.a.blob.core.windows.net": CANARY},
-    {"spark.ssl.keyPassword": CANARY},
-    {"SPARK.SSL.KEYPASSWORD": CANARY},
-    {"spark.hadoop.fs.gs.auth.service.account.private.key": CANARY},
-    {"spark.session.token": CANARY},
-    {"spark.a.credential": CANARY},
-    {"spark.driver.extraJavaOptions": f"-Djavax.net.ssl.trustStorePassword={CANARY}"},
-    {"spark.jars.repositories": f"https://user:{CANARY}@maven.example/r"},
-]
-
-
-@pytest.mark.parametrize("settings", SECRETS)
-def test_secrets_in_an_operators_settings_are_refused_before_airflow_keeps_them(
-    settings: dict[str, str],
-) -> None:
-    for argument in ("spark_conf", "env_vars"):
-        with pytest.raises(ConfigurationError, match=f"The argument {argument} holds a secret") as caught:
-            optimize(spark_conn_id="company", **{argument: settings})
-        assert CANARY not in str(caught.value)
-        assert next(iter(settings)) in str(caught.value)
-        assert "storage_options" in caught.value.fix
-        later = optimize(spark_conn_id="company", **{argument: "{{ params.text }}"})
-        later.render_template_fields({"params": {"text": json.dumps(settings)}})  # type: ignore[typeddict-item]
-        with pytest.raises(ConfigurationError, match="holds a secret") as caught:
-            later.spark_arguments()
-        assert CANARY not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"repositories": f"https://user:{CANARY}@maven.example/r"},
-        {"jars": ["/a.jar", f"https://store.example/b.jar?sig={CANARY}"]},
-        {"name": f"token={CANARY}"},
-        {"spark_conf": f'{{"spark.a.password": "{CANARY}"'},
-        {"spark_conf": {"spark.a.b": {"password": CANARY}}},
-    ],
-)
-def test_no_error_about_an_argument_shows_a_secret(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse_spark_arguments(arguments)
-    assert CANARY not in str(caught.value)
-    assert caught.value.__cause__ is None
-
-
-def test_what_airflow_masks_is_a_secret_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    company(monkeypatch, **STANDALONE, password=f"{CANARY}-masked")
-    operator = optimize(spark_conf={"spark.plain": "x-{{ conn_password }}"})
-    password = DeltawardHook.get_connection("company").password
-    # Airflow does so with every connection that a template reads.
-    mask_secret(password)
-    operator.render_template_fields({"conn_password": password})  # type: ignore[typeddict-item]
-    with pytest.raises(ConfigurationError, match=r"holds a secret: spark\.plain"):
-        operator.spark_arguments()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "spark.hadoop.fs.s3a.aws.credentials.provider",
-        "spark.hadoop.hadoop.security.credential.provider.path",
-        "spark.kerberos.renewal.credentials",
-        "spark.security.credentials.hive.enabled",
-        "spark.kubernetes.driver.secrets.etl",
-        "spark.kubernetes.executor.secretKeyRef.PASSWORD",
-        "spark.kubernetes.container.image.pullSecrets",
-        "spark.kubernetes.authenticate.driver.oauthTokenFile",
-        "HADOOP_TOKEN_FILE_LOCATION",
-        "spark.executor.memory",
-    ],
-)
-def test_settings_that_lead_to_a_secret_and_hold_none_are_taken(name: str) -> None:
-    assert not is_secret(name, "value")
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"spark.driver.extraJavaOptions": f"-Dpassword={CANARY}"},
-        {"conf": {"spark.jars.repositories": f"https://u:{CANARY}@h/r"}},
-        {"repositories": f"https://u:{CANARY}@h/r"},
-    ],
-)
-def test_a_connections_secret_that_would_become_an_argument_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, extra: dict[str, Any]
-) -> None:
-    company(monkeypatch, **STANDALONE, extra=extra)
-    with pytest.raises(ConfigurationError, match="has a secret in") as caught:
-        command(tmp_path, spark_conn_id="company")
-    assert CANARY not in str(caught.value)
-
-
-def test_a_secret_that_a_connect_servers_pages_would_show_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    company(monkeypatch, **CONNECT, extra={"spark.hadoop.fs.azure.account.key.a": CANARY})
-    with pytest.raises(ConfigurationError, match="pages would show it") as caught:
-        command(tmp_path, spark_conn_id="company")
-    assert CANARY not in str(caught.value)
-    company(monkeypatch, **CONNECT, extra={"spark.hadoop.fs.s3a.secret.key": CANARY})
-    made = command(tmp_path, spark_conn_id="company")
-    assert CANARY in made.environment[SPARK_CONF_VARIABLE]
-    assert CANARY not in " ".join(made.arguments)
-
-
-def test_a_keytab_goes_with_a_driver_that_cannot_be_started(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    company(monkeypatch, conn_type="spark", host="yarn", extra=SECRET_EXTRA)
-    with pytest.raises(ConfigurationError, match="not on this worker"):
-        command(tmp_path, spark_conn_id="company", spark_binary="/nowhere/spark-submit")
-    assert not list(tmp_path.iterdir())
-    made = command(tmp_path, spark_conn_id="company")
-    assert made.private_file == tmp_path / "keytab"
 
 
 # ------------------------------------------------------------ the arguments themselves

@@ -32,7 +32,7 @@ class SparkOperator(BaseOperator):
         yarn_queue: YARN's queue (templated).
         deploy_mode: `client`; `cluster` is refused where its driver could not find the job (templated).
         properties_file: in place of spark-defaults.conf (templated).
-        env_vars: environment variables of the driver, and on YARN and Kubernetes of its pod (templated).
+        env_vars: environment variables of the driver, and of YARN's application master (templated).
         use_krb5ccache: takes Kerberos tickets from the ticket cache (templated).
         spark_binary: `spark-submit`, `spark3-submit` or an absolute path to one (templated).
     """
