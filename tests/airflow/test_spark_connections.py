@@ -420,6 +420,7 @@ def test_what_cannot_be_done_fails_the_task_with_what_to_do(
         ({"conn_type": "spark", "host": "yarn", "extra": {"keytab": CANARY[:5]}}, "not base64"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"conf": [CANARY]}}, "extra conf of the connection"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"spark-home": "/x"}}, "spark-home"),
+        ({"conn_type": "spark", "host": "yarn", "extra": {"num-executors": "x"}}, "extra of the connection"),
     ],
 )
 def test_a_spark_connection_that_cannot_be_used_is_refused(
@@ -481,6 +482,9 @@ def test_the_dags_defaults_reach_every_operator() -> None:
     unmapped = mapped.unmap({"table_uri": "/a"})
     assert (unmapped.spark_conn_id, unmapped.executor_memory) == ("company", "2g")
     assert unmapped.num_executors == 2
+    with DAG("e", schedule=None, default_args=defaults):
+        own = DeltaVacuumOperator(task_id="v", table_uri="/t", spark_conn_id=None)
+    assert own.spark_conn_id is None
 
 
 def test_templates_that_render_nothing_say_nothing() -> None:

@@ -240,6 +240,8 @@ def _refusals_of_the_provider() -> Iterator[None]:
         yield
     except NameError as error:
         # How the provider says that it cannot import the client of Kubernetes.
+        if error.name != "kube_client":
+            raise
         raise ConfigurationError(
             "The Spark provider needs the Kubernetes provider for a master that is k8s://",
             fix="pip install apache-airflow-providers-cncf-kubernetes",
@@ -250,7 +252,12 @@ def _refusals_of_the_provider() -> Iterator[None]:
 
 def _merged(spark: SparkArguments, defaults: SparkDefaults) -> SparkArguments:
     """What the operator says, and where it says nothing, what the connection's extra says."""
-    given = parse_spark_arguments(defaults.arguments)
+    try:
+        given = parse_spark_arguments(defaults.arguments)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"The extra of the connection {spark.spark_conn_id} cannot be used", cause=str(error)
+        ) from error
     missing = {name: getattr(given, name) for name in given.given() if name not in spark.given()}
     return replace(spark, **missing, spark_conf={**defaults.conf, **spark.spark_conf})
 
