@@ -26,6 +26,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.run_job import run_job
+from spark_jobs.handed_conf import handed_conf
 from spark_jobs.job_kinds import register
 from spark_jobs.loading.load import KIND as LOAD_KIND
 from spark_jobs.session import get_session
@@ -50,6 +51,7 @@ class CancellableJob:
         spec: the job.
         remote: a Spark Connect URL.
         master: a Spark master.
+        app_name: what Spark's pages show; None names the job's kind.
         progress: where events go.
     """
 
@@ -59,6 +61,7 @@ class CancellableJob:
         *,
         remote: str | None,
         master: str | None,
+        app_name: str | None = None,
         progress: ProgressSink,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -66,6 +69,7 @@ class CancellableJob:
         self._spec = spec
         self._remote = remote
         self._master = master
+        self._app_name = app_name or f"deltaward {spec.kind}"
         self._progress = progress
         self._clock = clock
         self._session: SparkSession | None = None
@@ -101,7 +105,12 @@ class CancellableJob:
         self._result = run_job(self._spec, context, registry=registry)
 
     def _make_session(self) -> SparkSession:
-        session = get_session(self._remote, master=self._master, app_name=f"deltaward {self._spec.kind}")
+        session = get_session(
+            self._remote,
+            master=self._master,
+            conf=handed_conf(with_jvm=self._remote is None),
+            app_name=self._app_name,
+        )
         self._session = session
         if self.cancelled_by is not None:
             raise JobError("the job was cancelled before its work began", fix="run it again")

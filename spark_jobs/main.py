@@ -70,7 +70,13 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
         return EXIT_BAD_SPEC
     spec = spec if spec.job_id else replace(spec, job_id=str(uuid.uuid4()))
     progress = TeeSink([JsonLinesSink(sys.stdout, prefix=EVENT_PREFIX), *sinks])
-    job = CancellableJob(spec, remote=arguments.remote, master=arguments.master, progress=progress)
+    job = CancellableJob(
+        spec,
+        remote=arguments.remote,
+        master=arguments.master,
+        app_name=arguments.app_name,
+        progress=progress,
+    )
     result = job.run()
     if job.cancelled_by is not None and result.status is not JobStatus.SUCCEEDED:
         print(f"The job was cancelled by {signal.Signals(job.cancelled_by).name}.", file=sys.stderr)
@@ -111,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--result", type=Path, required=True, help="where the JobResult goes, as JSON")
     parser.add_argument("--remote", help="Spark Connect URL, sc://host:port")
     parser.add_argument("--master", help="Spark master; the one of spark-submit, or local[*], when left out")
+    parser.add_argument(
+        "--app-name", help="shown in Spark's pages; deltaward and the job's kind when left out"
+    )
     return parser
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_core.errors import ConfigurationError
 from spark_jobs.installed_spark import check_installed
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def get_session(
 
     Raises:
         ConfigurationError: pyspark is not installed, or not as `check_installed` wants it.
+            Or a Connect server does not let its sessions set one of `conf`.
         pyspark.errors.PySparkException: the server does not answer or the JVM does not start.
     """
     check_installed(with_jvm=remote is None)
@@ -92,9 +94,26 @@ def _connect_session(remote: str, conf: Mapping[str, str], app_name: str) -> Spa
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.remote(remote).appName(app_name).create()
-    for key, value in {**_SESSION_CONF, **_MEANING_CONF, **conf}.items():
+    for key, value in {**_SESSION_CONF, **_MEANING_CONF}.items():
         session.conf.set(key, value)
+    for key, value in conf.items():
+        _set(session, key, value)
     return session
+
+
+def _set(session: SparkSession, key: str, value: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        session.conf.set(key, value)
+    except AnalysisException as error:
+        # The session stays open otherwise, and its driver waits for nothing.
+        session.stop()
+        raise ConfigurationError(
+            f"The Spark Connect server lets no session set {key}",
+            cause=error.getCondition() or "",
+            fix="Leave it out, or set it where the server is started",
+        ) from error
 
 
 def _is_local(master: str | None) -> bool:

@@ -28,6 +28,7 @@ from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.merge import DeltaMergeOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.restore import DeltaRestoreOperator
+from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
 from delta_airflow.provider_info import get_provider_info
 from delta_airflow.sensors.table_version import DeltaTableVersionSensor
@@ -119,7 +120,12 @@ def test_the_sensors_page_lists_the_arguments_of_its_trigger() -> None:
 def test_the_shared_arguments_are_listed_once_for_all() -> None:
     rows = rows_of_table((ROOT / DOCUMENT).read_text(), "Shared argument")
     assert {name for row in rows for name in names_in(row[0])} == arguments(DeltaTableOperator)
-    assert arguments(DeltaTableOperator) == set(DeltaTableOperator.template_fields)
+    assert set(DeltaTableOperator.template_fields) == arguments(DeltaTableOperator) | arguments(SparkOperator)
+
+
+def test_what_operators_say_to_spark_is_listed_once_for_all() -> None:
+    rows = rows_of_table((ROOT / "docs" / "spark-connections.md").read_text(), "Spark argument")
+    assert {name for row in rows for name in names_in(row[0])} == arguments(SparkOperator)
 
 
 def test_the_jobs_page_lists_every_kind_and_the_parameters_of_those_without_a_page() -> None:

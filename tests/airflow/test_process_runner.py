@@ -66,6 +66,7 @@ class ScriptCommand:
 
     script: Path
     host: str | None = None
+    private_file: Path | None = None
     name: str = "script"
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
@@ -74,6 +75,7 @@ class ScriptCommand:
             arguments=(sys.executable, *program, str(self.script), str(spec_path), str(result_path)),
             environment=dict(os.environ),
             host=self.host,
+            private_file=self.private_file,
         )
 
 
@@ -83,12 +85,13 @@ class Harness:
     log: logging.Logger
     lines: list[str]
     host: str | None
+    private_file: Path | None = None
 
     def runner(self, body: str, *, grace_seconds: float = 3.0) -> ProcessRunner:
         script = self.directory.path / "driver.py"
         script.write_text(_PREAMBLE + body)
         return ProcessRunner(
-            ScriptCommand(script, self.host),
+            ScriptCommand(script, self.host, self.private_file),
             directory=self.directory,
             log=self.log,
             grace_seconds=grace_seconds,
@@ -278,6 +281,28 @@ def test_a_timeout_raised_into_the_wait_leaves_no_process(harness: Harness) -> N
     assert harness.phase() is RunPhase.CANCELLED
 
 
+@pytest.mark.parametrize("ending", ["success", "failure", "cancelled", "never started"])
+def test_a_private_file_is_there_for_the_driver_and_goes_with_it(harness: Harness, ending: str) -> None:
+    harness.private_file = private = harness.directory.path / "keytab"
+    private.write_text("k")
+    seen = f"assert open({str(private)!r}).read() == 'k'; "
+    bodies = {"success": seen + 'result("succeeded")', "failure": seen + "sys.exit(1)", "cancelled": _HANG}
+    runner = harness.runner(bodies.get(ending, ""), grace_seconds=0.3)
+    if ending == "never started":
+        runner.cancel()
+
+    def cancel(event: ProgressEvent) -> None:
+        assert private.exists()
+        threading.Thread(target=runner.cancel).start()
+
+    if ending == "success":
+        runner.run(spec(), on_event=ignore)
+    else:
+        with pytest.raises(DriverLostError if ending == "failure" else JobCancelledError):
+            runner.run(spec(), on_event=cancel)
+    assert not private.exists()
+
+
 def test_a_cancelled_runner_starts_nothing(harness: Harness) -> None:
     runner = harness.runner('result("succeeded")')
     runner.cancel()
@@ -316,6 +341,8 @@ def test_what_a_driver_leaves_behind_is_ended_with_it(harness: Harness) -> None:
 def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(_PREAMBLE + _HANG)
+    private = tmp_path / "keytab"
+    private.write_text("k")
     task = subprocess.Popen(
         [sys.executable, "-c", _TASK, str(script), str(tmp_path), *([harness.host] if harness.host else [])],
         stdout=subprocess.PIPE,
@@ -330,8 +357,10 @@ def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_p
         assert task.stdout is not None
         pids = json.loads(task.stdout.readline())
         assert not any(gone(pid) for pid in pids)
+        assert private.exists()
         task.kill()
     assert all_gone_soon(pids)
+    assert not private.exists()
 
 
 _TASK = """
@@ -350,7 +379,9 @@ class Script:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         if os.environ["HOSTS_PYTHONPATH"]:
             environment["PYTHONPATH"] = os.environ["HOSTS_PYTHONPATH"]
-        return Command(arguments=arguments, environment=environment if host else os.environ, host=host)
+        environment = environment if host else os.environ
+        private = Path(sys.argv[2]) / "keytab"
+        return Command(arguments=arguments, environment=environment, host=host, private_file=private)
 
 runner = ProcessRunner(Script(), directory=RunDirectory(path=Path(sys.argv[2])), log=logging.getLogger())
 runner.run(

@@ -20,6 +20,7 @@ from delta_airflow.hooks.settings import ConnectionSettings, RunnerName, parse_s
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.driver import driver_program, spark_binary
 from delta_airflow.runners.run_directory import RunDirectory, read_result_file
+from delta_airflow.spark_arguments import SparkArguments
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.uris import uris_of
@@ -37,6 +38,7 @@ class DeltawardHook(BaseHook):
 
     Args:
         conn_id: the connection; its extras are read by allow-list.
+        spark: what an operator says to Spark, for its runner.
     """
 
     conn_name_attr = "conn_id"
@@ -44,9 +46,10 @@ class DeltawardHook(BaseHook):
     conn_type = "deltaward"
     hook_name = "Deltaward"
 
-    def __init__(self, conn_id: str = default_conn_name) -> None:
+    def __init__(self, conn_id: str = default_conn_name, *, spark: SparkArguments | None = None) -> None:
         super().__init__()
         self.conn_id = conn_id
+        self.spark = spark
 
     @cached_property
     def settings(self) -> ConnectionSettings:
@@ -137,8 +140,12 @@ class DeltawardHook(BaseHook):
                 directory=directory, storage_options=settings.storage_options
             )
             return runner
-        module, _, attribute = _ENGINES[chosen].partition(":")
-        builder = getattr(importlib.import_module(module), attribute)(settings)
+        if self.spark is not None and self.spark.given():
+            provider = importlib.import_module("delta_airflow.runners.spark_provider")
+            builder = provider.command_of(chosen, self.spark, settings)
+        else:
+            module, _, attribute = _ENGINES[chosen].partition(":")
+            builder = getattr(importlib.import_module(module), attribute)(settings)
         process = importlib.import_module("delta_airflow.runners.process")
         runner = process.ProcessRunner(builder, directory=directory, log=self.log)
         return runner

@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import Asset, BaseOperator
+from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.assets import same_table
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import RunnerName, parse_runner
+from delta_airflow.hooks.spark_connection import chosen_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
 from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
+from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.summary import summarize
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.run_directory import RunDirectory
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class DeltaTableOperator(BaseOperator):
+class DeltaTableOperator(SparkOperator):
     """Runs one job on one table. Subclasses say which kind and with which parameters.
 
     A retry of the task, a cleared task and a driver that outlived its task apply the work once: see
@@ -41,14 +43,15 @@ class DeltaTableOperator(BaseOperator):
         table_uri: absolute path or URI of the table (templated).
         table_id: `metaData.id` that the table must still have; None accepts any (templated).
         conn_id: connection of type `deltaward` (templated).
-        runner: `inline`, `spark_submit` or `spark_connect`; None is the kind's own choice, or else the
-            connection's (templated).
+        runner: `inline`, `spark_submit` or `spark_connect`; None is the type of `spark_conn_id`, or else the
+            kind's own choice, or else the connection's (templated).
         work_name: names the work itself in place of the task instance, for idempotency across runs
             (templated).
         work_version: which delivery of the work this is. A table that has recorded this number for the
             name, or a higher one, takes nothing: a repeated or outdated delivery is fenced off (templated).
         approver: who approved the work, for the commit's provenance (templated).
         deadline_seconds: stops the job after this long; None is the connection's limit (templated).
+        kwargs: those of `SparkOperator` and of Airflow's BaseOperator.
     """
 
     template_fields: Sequence[str] = (
@@ -60,6 +63,7 @@ class DeltaTableOperator(BaseOperator):
         "work_version",
         "approver",
         "deadline_seconds",
+        *SparkOperator.template_fields,
     )
     operator_extra_links = (DeltaJobResultLink(), DeltaTableEventsLink())
     ui_color = "#d5ece4"
@@ -174,9 +178,16 @@ class DeltaTableOperator(BaseOperator):
         )
 
     def _run(self, context: Context) -> dict[str, Any]:
-        hook = DeltawardHook(as_text("conn_id", self.conn_id))
+        spark = self.spark_arguments()
+        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
+        name = as_optional_text("runner", self.runner)
+        chosen = chosen_runner(
+            spark,
+            named=parse_runner(name) if name else None,
+            otherwise=self.default_runner or hook.settings.runner,
+        )
         directory = RunDirectory.create(
             hook.settings.work_dir,
             dag_id=task.dag_id,
@@ -187,8 +198,6 @@ class DeltaTableOperator(BaseOperator):
             job_id=spec.job_id,
         )
         spec = replace(spec, result_uri=directory.result_uri)
-        name = as_optional_text("runner", self.runner)
-        chosen = parse_runner(name) if name else self.default_runner
         runner = hook.get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:

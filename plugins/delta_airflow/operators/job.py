@@ -19,7 +19,10 @@ class DeltaJobOperator(DeltaTableOperator):
     """
 
     template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "kind", "job_parameters")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"job_parameters": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DeltaTableOperator.template_fields_renderers,
+        "job_parameters": "json",
+    }
 
     def __init__(
         self, *, kind: str, job_parameters: Mapping[str, Any] | str | None = None, **kwargs: Any

@@ -54,6 +54,7 @@ class DeltaLoadOperator(DeltaTableOperator):
         "overwrite_schema",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DeltaTableOperator.template_fields_renderers,
         "source": "json",
         "contract": "json",
         "deduplicate": "json",

@@ -62,6 +62,7 @@ class DeltaMergeOperator(DeltaTableOperator):
         "source_alias",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DeltaTableOperator.template_fields_renderers,
         "source": "json",
         "matched": "json",
         "not_matched": "json",

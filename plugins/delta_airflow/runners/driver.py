@@ -16,6 +16,9 @@ from delta_core.errors import ConfigurationError
 STORAGE_OPTIONS_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
 """JSON object of storage options, in the driver's environment: readable by its own user only."""
 
+SPARK_CONF_VARIABLE = "DELTAWARD_SPARK_CONF"
+"""JSON object of settings that the driver gives its session: secrets, and those of a Connect session."""
+
 CONNECT_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name, no secret
 """Where Spark's own Connect client looks for its bearer token."""
 

@@ -1,6 +1,6 @@
 """The small process between an Airflow task and its driver: the driver never outlives the task.
 
-    python -I -S keeper.py PARENT_PID [--host SOCKET] -- COMMAND ARGUMENT...
+    python -I -S keeper.py PARENT_PID [--host SOCKET] [--private FILE] -- COMMAND ARGUMENT...
 
 It leads the driver's process group. When the task process is gone, however it went, the whole group is
 killed; a driver left behind could still commit. It passes the driver's exit status on, 128 plus the
@@ -10,11 +10,15 @@ With `--host` it asks the driver host at that socket to fork the driver, which t
 own: signals are passed on, and the host kills the driver once this process is gone. Where no host of the
 same user answers, or the host refuses, the driver is started here.
 
+The file that `--private` names is the driver's alone, such as a keytab. The task process deletes it when the
+driver has ended; where that process is gone, this one does.
+
 This file is run by its path and uses the standard library alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -46,7 +50,7 @@ class HostedDriver:
     answer: bytes
 
 
-def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int:
+def keep(parent: int, command: Sequence[str], *, host: str | None = None, private: str | None = None) -> int:
     """Run `command` until it ends or process `parent` is no longer this process's parent."""
     told: list[int] = []
     # A handler, not SIG_IGN: the driver would inherit an ignored signal, but not a handled one. The
@@ -57,8 +61,9 @@ def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int
         hosted = ask(host, command)
         if hosted is not None:
             with hosted.connection:
-                return follow(hosted, parent, told)
+                return follow(hosted, parent, told, private=private)
     if os.getppid() != parent:
+        _delete(private)
         return LOST
     if told:
         return 128 + told[-1]
@@ -72,7 +77,7 @@ def keep(parent: int, command: Sequence[str], *, host: str | None = None) -> int
             code = driver.wait(timeout=CHECK_SECONDS)
         except subprocess.TimeoutExpired:
             if os.getppid() != parent:
-                os.killpg(0, signal.SIGKILL)
+                _end(private)
         else:
             return code if code >= 0 else 128 - code
 
@@ -125,7 +130,7 @@ def _is_own(connection: socket.socket) -> bool:
     return bool(struct.unpack("3i", given)[1] == os.geteuid())
 
 
-def follow(driver: HostedDriver, parent: int, told: Sequence[int]) -> int:
+def follow(driver: HostedDriver, parent: int, told: Sequence[int], *, private: str | None = None) -> int:
     """Wait for the driver's end; pass on what this process is told."""
     connection, answer = driver.connection, driver.answer
     connection.settimeout(CHECK_SECONDS / 5)
@@ -136,7 +141,7 @@ def follow(driver: HostedDriver, parent: int, told: Sequence[int]) -> int:
             if word == b"exit":
                 return int(code)
         if os.getppid() != parent:
-            os.killpg(0, signal.SIGKILL)
+            _end(private)
         try:
             for number in told[passed_on:]:
                 connection.sendall(f"signal {number}\n".encode())
@@ -148,19 +153,31 @@ def follow(driver: HostedDriver, parent: int, told: Sequence[int]) -> int:
             received = b""
         answer += received
         if not received:
-            return _without_host(driver.process_id, parent)
+            return _without_host(driver.process_id, parent, private)
 
 
-def _without_host(process_id: int, parent: int) -> int:
+def _without_host(process_id: int, parent: int, private: str | None) -> int:
     """The host is gone, so the driver ends by itself; only then should its task be tried again."""
     give_up = time.monotonic() + HOST_SECONDS
     # Where nobody reaps orphans, one that has ended stays listed.
     while _is_there(process_id) and time.monotonic() < give_up:
         if os.getppid() != parent:
-            os.killpg(0, signal.SIGKILL)
+            _end(private)
         time.sleep(CHECK_SECONDS / 5)
     print("The driver host is gone, and the driver with it", file=sys.stderr)
     return LOST
+
+
+def _end(private: str | None) -> None:
+    """End the whole group, this process included."""
+    _delete(private)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _delete(private: str | None) -> None:
+    if private is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(private)
 
 
 def _is_there(process_id: int) -> bool:
@@ -176,4 +193,10 @@ def _is_there(process_id: int) -> bool:
 if __name__ == "__main__":
     separator = sys.argv.index("--")
     options = dict(zip(sys.argv[2:separator:2], sys.argv[3:separator:2], strict=True))
-    sys.exit(keep(int(sys.argv[1]), sys.argv[separator + 1 :], host=options.get("--host")))
+    status = keep(
+        int(sys.argv[1]),
+        sys.argv[separator + 1 :],
+        host=options.get("--host"),
+        private=options.get("--private"),
+    )
+    sys.exit(status)

@@ -47,6 +47,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     host: str | None = None
     """The socket of a driver host that may fork it; see `spark_jobs.driver_host`."""
+    private_file: Path | None = None
+    """A file that only the driver needs, such as a keytab: it is deleted when the driver has ended."""
 
 
 class CommandBuilder(Protocol):
@@ -123,6 +125,9 @@ class ProcessRunner:
                 state.advance(RunPhase.CANCELLED, finished_ms=self._clock.now_ms(), error_code="INTERRUPTED")
             )
             raise
+        finally:
+            if command.private_file is not None:
+                command.private_file.unlink(missing_ok=True)
         directory.write_state(state.advance(RunPhase.SUCCEEDED, finished_ms=self._clock.now_ms()))
         return result
 
@@ -133,7 +138,8 @@ class ProcessRunner:
 
     def _start(self, command: Command) -> subprocess.Popen[bytes]:
         host = () if command.host is None else ("--host", command.host)
-        keeping = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), *host]
+        private = () if command.private_file is None else ("--private", str(command.private_file))
+        keeping = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), *host, *private]
         arguments = [*keeping, "--", *command.arguments]
         self._log.info("Starting the driver: %s", " ".join(command.arguments))
         try:

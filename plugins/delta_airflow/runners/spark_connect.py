@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from delta_airflow.hooks.settings import ConnectionSettings
-from delta_airflow.runners.driver import driver_environment, interpreter
+from delta_airflow.runners.driver import SPARK_CONF_VARIABLE, driver_environment, interpreter
 from delta_airflow.runners.process import Command
 from delta_core.errors import ConfigurationError
 from delta_core.jobs.job_spec import JobSpec
 
 
 class SparkConnectCommand:
-    """`python -m spark_jobs.main --remote sc://... --spec FILE --result FILE`."""
+    """`python -m spark_jobs.main --remote sc://... --spec FILE --result FILE`.
+
+    Args:
+        settings: the connection's.
+        conf: settings of the session, by the driver's environment.
+        app_name: the session's name; None is the driver's own choice.
+    """
 
     name = "spark_connect"
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        conf: Mapping[str, str] | None = None,
+        app_name: str | None = None,
+    ) -> None:
         self._settings = settings
+        self._conf = dict(conf or {})
+        self._app_name = app_name
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
         settings = self._settings
@@ -36,7 +52,9 @@ class SparkConnectCommand:
             str(result_path),
             "--remote",
             settings.connect_url,
+            *(() if self._app_name is None else ("--app-name", self._app_name)),
         )
-        return Command(
-            arguments=arguments, environment=driver_environment(settings), host=settings.driver_socket
-        )
+        environment = driver_environment(settings)
+        if self._conf:
+            environment[SPARK_CONF_VARIABLE] = json.dumps(self._conf, sort_keys=True)
+        return Command(arguments=arguments, environment=environment, host=settings.driver_socket)

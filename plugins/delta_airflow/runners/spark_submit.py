@@ -9,7 +9,12 @@ from delta_airflow.runners.driver import driver_environment, driver_program, spa
 from delta_airflow.runners.process import Command
 from delta_core.jobs.job_spec import JobSpec
 
-_LOCAL_CONF = ("spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1")
+LOCAL_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+"""Local mode serves nobody but the driver."""
 
 
 class SparkSubmitCommand:
@@ -34,7 +39,7 @@ class SparkSubmitCommand:
         if (settings.master or "local").startswith("local"):
             # Binding to the first network interface would open the driver's ports to the network.
             environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            for entry in _LOCAL_CONF:
-                arguments += ["--conf", entry]
+            for name, value in LOCAL_CONF.items():
+                arguments += ["--conf", f"{name}={value}"]
         arguments += [str(driver_program()), "--spec", str(spec_path), "--result", str(result_path)]
         return Command(arguments=tuple(arguments), environment=environment)
