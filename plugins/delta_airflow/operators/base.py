@@ -177,8 +177,7 @@ class DeltaTableOperator(BaseOperator):
         hook = DeltawardHook(as_text("conn_id", self.conn_id))
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
-        directory = RunDirectory.create(
-            hook.settings.work_dir,
+        directory = hook.run_directory(
             dag_id=task.dag_id,
             run_id=task.run_id,
             task_id=task.task_id,
@@ -186,15 +185,22 @@ class DeltaTableOperator(BaseOperator):
             try_number=task.try_number,
             job_id=spec.job_id,
         )
-        spec = replace(spec, result_uri=directory.result_uri)
+        try:
+            return self._run_in(directory, replace(spec, result_uri=directory.result_uri), context, hook=hook)
+        finally:
+            directory.discard()
+
+    def _run_in(
+        self, directory: RunDirectory, spec: JobSpec, context: Context, *, hook: DeltawardHook
+    ) -> dict[str, Any]:
         name = as_optional_text("runner", self.runner)
         chosen = parse_runner(name) if name else self.default_runner
-        runner = hook.get_runner(chosen, directory=directory)
+        runner = hook.for_table(spec.table.uri).get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:
             runner.cancel()
         self.log.info(
-            "Job %s (%s) on %s; files in %s", spec.job_id, spec.kind, spec.table.uri, directory.path
+            "Job %s (%s) on %s; files in %s", spec.job_id, spec.kind, spec.table.uri, directory.place
         )
         result = runner.run(spec, on_event=self._log_event)
         self._log_result(result)
