@@ -91,8 +91,8 @@ def _connection_fields() -> dict[str, Any]:
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
         "work_dir": text(
             "Work directory",
-            "Where each run's spec, result and state are kept: a directory that the workers share, or a URI of "
-            "any store, such as s3://bucket/runs; empty: deltaward in Airflow's home.",
+            "Where each run's spec, result and state are kept: a directory that the workers share, or a URI "
+            "of any store, such as s3://bucket/runs; empty: deltaward in Airflow's home.",
         ),
         "allowed_roots": text(
             "Allowed roots",
@@ -100,13 +100,13 @@ def _connection_fields() -> dict[str, Any]:
         ),
         "storage_conn_id": text(
             "Storage connection",
-            "An existing connection of the type aws, google_cloud_platform, wasb, adls, azure_data_lake, webhdfs "
-            "or hdfs: where the tables' store is and who asks. It is read when a task runs.",
+            "An existing connection of the type aws, google_cloud_platform, wasb, adls, azure_data_lake, "
+            "webhdfs or hdfs: where the tables' store is and who asks. It is read when a task runs.",
         ),
         "storage_options": text(
             "Storage options",
-            "JSON object of options for the tables' store. They win over those of the storage connection, and "
-            "credentials here replace all of its.",
+            "JSON object of options for the tables' store. They win over the storage connection; credentials "
+            "here replace all of its.",
             format="password",
         ),
         "deadline_seconds": {

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName
 from delta_airflow.runners.driver import driver_program, spark_binary
 from delta_core.errors import ConfigurationError, DeltaError
-from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.open import open_store
 from delta_core.storage.remote_uri import REMOTE_SCHEMES
-from delta_core.storage.uri import canonical_table_uri, uri_scheme
+from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 _OptionsOf = Callable[[str], Mapping[str, str]]
 
 # Whoever presses the button waits.
 _IMPATIENT = {"timeout": "10s", "connect_timeout": "5s"}
+_HDFS_SCHEMES = ("hdfs", "webhdfs", "swebhdfs")
+_BEHIND_ALL = "\U0010ffff"
 _WEBHDFS_IMPATIENT = {"timeout_seconds": "10"}
 
 
@@ -44,8 +46,8 @@ def checked(settings: ConnectionSettings, options_of: _OptionsOf) -> str:
     said = [f"Jobs run with the runner {settings.runner}"]
     root = _root_to_list(settings.allowed_roots)
     if root is not None:
-        found = _list(f"The allowed root {root}", root, options_of)
-        said.append(f"the allowed root {root} {'can be listed' if found else 'is empty'}")
+        _list(f"The allowed root {root}", root, options_of)
+        said.append(f"the allowed root {root} can be listed")
     elif settings.storage_conn_id is not None:
         said.append("no allowed_roots, so no store was asked")
     return "; ".join(said)
@@ -57,18 +59,25 @@ def _root_to_list(roots: tuple[str, ...]) -> str | None:
     return next(iter([*remote, *roots]), None)
 
 
-def _list(what: str, uri: str, options_of: _OptionsOf) -> bool:
-    """Whether there is something below a URI, by one request.
+def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
+    """List what is below a URI by one request. A local directory may be missing: other machines may have it.
 
     Raises:
         ConfigurationError: it cannot be listed.
     """
     try:
-        options = _impatient(uri, options_of(uri))
-        store = open_store(canonical_table_uri(uri), storage_options=options)
+        canonical = canonical_table_uri(uri)
+        if uri_scheme(canonical) == "file":
+            with suppress(FileNotFoundError), os.scandir(local_path_of_uri(canonical)) as entries:
+                next(entries, None)
+            return
+        store = open_store(canonical, storage_options=_impatient(uri, options_of(uri)))
+        if uri_scheme(canonical) in _HDFS_SCHEMES:
+            # A walk would ask for one directory after another until there is a file.
+            store.list_directory("", start_after=_BEHIND_ALL)
+            return
         # The first page alone: nobody asks for a second one.
-        found: Iterator[ObjectInfo] = iter(store.walk())
-        return next(found, None) is not None
+        next(iter(store.walk()), None)
     except DeltaError as error:
         raise ConfigurationError(
             f"{what} cannot be listed: {error.problem.rstrip('.')}", cause=error.cause, fix=error.fix
@@ -82,7 +91,7 @@ def _impatient(uri: str, options: Mapping[str, str]) -> dict[str, str]:
     scheme = uri_scheme(uri)
     if scheme not in REMOTE_SCHEMES:
         return dict(options)
-    short = _WEBHDFS_IMPATIENT if scheme in ("hdfs", "webhdfs", "swebhdfs") else _IMPATIENT
+    short = _WEBHDFS_IMPATIENT if scheme in _HDFS_SCHEMES else _IMPATIENT
     given = {name.lower() for name in options}
     return {
         **{name: value for name, value in short.items() if not any(g.endswith(name) for g in given)},

@@ -214,7 +214,7 @@ class DeltawardHook(BaseHook):
         return read_stored_result(place, storage_options=self.storage_options(place))
 
     def read_state(self, result_uri: str) -> RunState:
-        """The last state of the run whose result an XCom or a specification names. Raises as `read_result`."""
+        """The last state of the run whose result an XCom or a spec names. Raises as `read_result`."""
         place = self._in_work_dir(result_uri)
         if isinstance(place, Path):
             return read_state_file(place.with_name("state.json"))

@@ -1,7 +1,7 @@
 """A run's files in a store that is not this machine's: `work_dir` is a URI.
 
-The files that a driver in another process reads and writes are in a private temporary directory of this machine;
-spec, state and result are copied to the store, where every worker finds them.
+The files that a driver in another process reads and writes are in a private temporary directory of this
+machine; spec, state and result are copied to the store, where every worker finds them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from delta_airflow.runners.run_directory import MAX_RESULT_BYTES, RunDirectory, 
 from delta_core.errors import DeltaError, JobFailedError, ObjectNotFoundError
 from delta_core.jobs.codec import result_from_json
 from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
