@@ -33,7 +33,7 @@ def translate(given: GivenConnection) -> Translation:
         ConfigurationError: a field is of the wrong kind.
     """
     found = Translation()
-    taken = {name: given.take(name) for name in (*_WAYS, *_REFUSED)}
+    taken = {name: given.take(name) for name in dict.fromkeys((*_WAYS, *_REFUSED))}
     anonymous = str(taken["is_anonymous"] or "false").lower() == "true"
     if len([name for name in _WAYS if name != "is_anonymous" and taken[name]]) + anonymous > 1:
         named = ", ".join(name for name in _WAYS if taken[name])
