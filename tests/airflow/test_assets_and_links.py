@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from airflow.providers.common.compat.openlineage import facet
 from airflow.sdk import Asset
 from airflow.sdk.lineage import HookLineageCollector
 from airflow.sdk.types import TaskInstanceKey
@@ -116,7 +117,6 @@ def test_what_is_no_tables_asset_names_none(uri: str) -> None:
 def test_a_table_is_the_data_set_that_others_name(
     monkeypatch: pytest.MonkeyPatch, uri: str, namespace: str, name: str
 ) -> None:
-    facet = pytest.importorskip("airflow.providers.common.compat.openlineage.facet")
     monkeypatch.setattr(facet, "Dataset", SimpleNamespace)
     found = convert_asset_to_openlineage(table_asset(uri), None)
     assert (found.namespace, found.name) == (namespace, name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.emulators.places import Place
-from tests.support.operator_cells import CELLS, WAYS, connections, new_table
+from tests.support.operator_cells import CELLS, WAYS, connections, new_table, opened
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -18,3 +18,4 @@ def test_local(cell: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name, value in connections(place, way, work_dir=str(tmp_path / "work")).items():
         monkeypatch.setenv(name, value)
     CELLS[cell](place, uri)
+    assert opened(place, uri).version() in (2, 3)

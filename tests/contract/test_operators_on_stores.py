@@ -15,7 +15,7 @@ from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_core.storage.open import open_store
 from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place
-from tests.support.operator_cells import CELLS, WAYS, connections, context, new_table
+from tests.support.operator_cells import CELLS, WAYS, connections, context, new_table, opened
 
 pytestmark = [pytest.mark.extra, pytest.mark.airflow]
 
@@ -43,6 +43,7 @@ def test_cell(place: Place, cell: str, way: str, tmp_path: Path, monkeypatch: py
     uri = new_table(place)
     connect(monkeypatch, place, way, work_dir=str(tmp_path / "work"))
     CELLS[cell](place, uri)
+    assert opened(place, uri).version() in (2, 3)
 
 
 @pytest.mark.parametrize("way", WAYS)
