@@ -33,7 +33,8 @@ class JobContext:
     Attributes:
         executor: runs task maps.
         progress: receives the job's events.
-        storage_options: resolved from `JobSpec.storage_ref` by the driver.
+        storage_options: resolved from `JobSpec.storage_ref` by the driver, for all stores of the job; what is
+            local takes none: `delta_core.storage.open.options_for`.
         observer: sees the commit's phases; a handler hands it to everything that commits.
         lease_ttl_seconds: how long the lease of a spec that asks for one outlives a job that died.
         job_id: the job's id, never empty inside a handler.

@@ -15,7 +15,11 @@ import delta_airflow.hooks.deltaward as hook_module
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.storage_connections import STORAGE_CONNECTION_TYPES
 from delta_airflow.provider_info import get_provider_info
+from delta_airflow.runners.driver import STORAGE_OPTIONS_VARIABLE
+from delta_airflow.runners.spark_connect import SparkConnectCommand
+from delta_airflow.runners.spark_submit import SparkSubmitCommand
 from delta_core.errors import ConfigurationError
+from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.storage.open import open_store
 from tests.support.airflow import connection_json
 
@@ -576,12 +580,24 @@ def test_a_table_gets_the_options_of_its_own_store_alone(monkeypatch: pytest.Mon
     settings(monkeypatch, aws())
     hook = DeltawardHook("t")
     assert hook.storage_options("/data/t") == hook.storage_options("file:///data/t") == {}
-    assert hook.for_table("/data/t").settings.storage_options == {}
-    assert hook.for_table("s3a://bucket/t").settings.storage_options == KEY_OPTIONS
+    assert hook.table_uri("/data/t") == "file:///data/t"
+    assert hook.storage_options(hook.table_uri("s3a://bucket/t")) == KEY_OPTIONS
     assert hook.storage_options("mine://place/t") == KEY_OPTIONS
     for uri in ("gs://bucket/t", "az://container/t", "hdfs://nn/t"):
         with pytest.raises(ConfigurationError, match="company is of the type aws"):
-            hook.for_table(uri)
+            hook.table_uri(uri)
+
+
+def test_a_driver_gets_the_options_by_its_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings(monkeypatch, aws(), connect_url="sc://127.0.0.1:15002")
+    found = DeltawardHook("t").settings
+    spec = JobSpec(kind="load", table=TableRef(uri="s3://bucket/t"), job_id="j")
+    for builder in (SparkSubmitCommand(found), SparkConnectCommand(found)):
+        command = builder.build(spec_path=tmp_path / "s", result_path=tmp_path / "r", spec=spec)
+        assert json.loads(command.environment[STORAGE_OPTIONS_VARIABLE]) == KEY_OPTIONS
+        assert "of-nobody" not in " ".join(command.arguments)
 
 
 def test_a_local_table_needs_no_options(monkeypatch: pytest.MonkeyPatch) -> None:

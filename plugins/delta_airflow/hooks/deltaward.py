@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from airflow.sdk.log import mask_secret
 from delta_airflow.hooks.connection_checks import checked
 from delta_airflow.hooks.run_state import RunState
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName, parse_settings
-from delta_airflow.hooks.storage_connections import options_for, secrets_of, with_storage_of
+from delta_airflow.hooks.storage_connections import require_store_of, secrets_of, with_storage_of
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.run_directory import RunDirectory, read_result_file, read_state_file
 from delta_airflow.runners.stored_run import StoredRun, read_stored_result, read_stored_state
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.uris import uris_of
+from delta_core.storage.open import options_for
 from delta_core.storage.uri import canonical_table_uri, uri_scheme
 
 _ENGINES = {
@@ -88,7 +88,9 @@ class DeltawardHook(BaseHook):
             except AirflowNotFoundException as error:
                 raise _no_storage_connection(conn_id, settings.storage_conn_id) from error
             settings = _masked(with_storage_of(settings, referenced))
-        return cls(conn_id)._with(settings)
+        hook = cls(conn_id)
+        hook.__dict__["settings"] = settings
+        return hook
 
     def get_conn(self) -> ConnectionSettings:
         """The connection's settings."""
@@ -100,27 +102,16 @@ class DeltawardHook(BaseHook):
         Raises:
             ConfigurationError: the connection's `storage_conn_id` is for another kind of store.
         """
-        return options_for(self.settings, table_uri)
-
-    def for_table(self, table_uri: str) -> DeltawardHook:
-        """The hook with the storage options of one table as its settings'.
-
-        Raises:
-            ConfigurationError: the connection's `storage_conn_id` is for another kind of store.
-        """
-        return self._with(replace(self.settings, storage_options=self.storage_options(table_uri)))
-
-    def _with(self, settings: ConnectionSettings) -> DeltawardHook:
-        hook = type(self)(self.conn_id)
-        hook.__dict__["settings"] = settings
-        return hook
+        require_store_of(self.settings, table_uri)
+        return options_for(table_uri, self.settings.storage_options)
 
     def table_uri(self, uri: str) -> str:
         """The canonical URI of a table that this connection may be used for.
 
         Raises:
-            ConfigurationError: the path is relative (a worker's directory means nothing to a DAG) or the
-                table lies outside the connection's `allowed_roots`.
+            ConfigurationError: the path is relative (a worker's directory means nothing to a DAG), the table
+                lies outside the connection's `allowed_roots`, or its `storage_conn_id` is for another kind of
+                store.
             InvalidUriError: no store serves the URI.
         """
         if uri_scheme(uri) is None and not os.path.isabs(uri):
@@ -130,6 +121,7 @@ class DeltawardHook(BaseHook):
         canonical = canonical_table_uri(uri)
         if not self._allows(canonical):
             raise self._outside(f"the table {uri!r}")
+        require_store_of(self.settings, canonical)
         return canonical
 
     def require_allowed(self, params: Mapping[str, Any]) -> None:

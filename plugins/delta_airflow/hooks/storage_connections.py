@@ -137,24 +137,21 @@ def with_storage_of(settings: ConnectionSettings, connection: Connection) -> Con
     )
 
 
-def options_for(settings: ConnectionSettings, table_uri: str) -> Mapping[str, str]:
-    """The storage options for one table: none for a local one, which has no use for them.
+def require_store_of(settings: ConnectionSettings, uri: str) -> None:
+    """Hold a URI against the kind of store that `storage_conn_id` is for. Local ones are always allowed.
 
     Raises:
-        ConfigurationError: the table is in another kind of store than the one of `storage_conn_id`.
+        ConfigurationError: it is in another kind of store.
     """
-    scheme = uri_scheme(table_uri)
-    if scheme in (None, "file"):
-        return {}
+    scheme = uri_scheme(uri)
     service = _SERVICES.get(settings.storage_type or "")
     if service is not None and scheme in REMOTE_SCHEMES - service.schemes:
         raise ConfigurationError(
             f"The connection {settings.storage_conn_id} is of the type {settings.storage_type}, "
-            f"and the table's URI begins with {scheme}:",
-            cause=f"Such a connection is for tables at {', '.join(f'{s}:' for s in sorted(service.schemes))}",
-            fix="Use a connection whose storage_conn_id fits the table's store, or leave storage_conn_id out",
+            f"and the URI begins with {scheme}:",
+            cause=f"Such a connection is for {', '.join(f'{s}:' for s in sorted(service.schemes))}",
+            fix="Use a connection whose storage_conn_id fits the store, or leave storage_conn_id out",
         )
-    return settings.storage_options
 
 
 def secrets_of(options: Mapping[str, str]) -> list[str]:

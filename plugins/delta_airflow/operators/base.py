@@ -195,7 +195,7 @@ class DeltaTableOperator(BaseOperator):
     ) -> dict[str, Any]:
         name = as_optional_text("runner", self.runner)
         chosen = parse_runner(name) if name else self.default_runner
-        runner = hook.for_table(spec.table.uri).get_runner(chosen, directory=directory)
+        runner = hook.get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:
             runner.cancel()
