@@ -123,7 +123,7 @@ def test_a_table_is_the_data_set_that_others_name(
 
 
 def test_airflow_makes_assets_of_hook_lineage_by_the_factory() -> None:
-    collector = HookLineageCollector()
+    collector = HookLineageCollector()  # type: ignore[no-untyped-call]
     # Where the distribution is not installed, Airflow knows no factory of the scheme.
     collector._asset_factories = {"delta": create_asset}
     asset = collector.create_asset(

@@ -220,6 +220,7 @@ AZURE: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         wasb(host=AT_HOME, login="acct", password=ACCOUNT_KEY),
         {**ACCOUNT, "azure_storage_endpoint": AT_HOME, "allow_http": "true"},
     ),
+    "host that is no address": (wasb(host="other", login="acct", password=ACCOUNT_KEY), ACCOUNT),
     "tenant_id": (
         wasb(host="https://acct.blob.core.windows.net", **APPLICATION, extra={"tenant_id": "tenant"}),
         {**TENANT, "azure_storage_account_name": "acct"},
@@ -341,7 +342,7 @@ HDFS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 }
 
 
-def _cases(table: dict[str, tuple[dict[str, Any], dict[str, str]]]) -> Any:
+def _cases(table: dict[str, tuple[dict[str, Any], dict[str, str]]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("connection", "expected"), table.values(), ids=table.keys())
 
 

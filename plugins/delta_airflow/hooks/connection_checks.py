@@ -79,8 +79,10 @@ def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
         # The first page alone: nobody asks for a second one.
         next(iter(store.walk()), None)
     except DeltaError as error:
+        # The store names the path below the root, which is empty.
+        problem = error.problem.rstrip(".").removesuffix(" ''")
         raise ConfigurationError(
-            f"{what} cannot be listed: {error.problem.rstrip('.')}", cause=error.cause, fix=error.fix
+            f"{what} cannot be listed: {problem}", cause=error.cause, fix=error.fix
         ) from error
     except OSError as error:
         raise ConfigurationError(f"{what} cannot be listed", cause=str(error.strerror)) from error

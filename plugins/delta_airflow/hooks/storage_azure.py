@@ -37,10 +37,12 @@ class _Address:
     Attributes:
         account: the account's name, where the address has one.
         endpoint: an address other than that of the public cloud.
+        is_name: whether it is an account's name alone.
     """
 
     account: str | None = None
     endpoint: str | None = None
+    is_name: bool = False
 
 
 def translate_wasb(given: GivenConnection) -> Translation:
@@ -84,6 +86,9 @@ def _translate(
     string = given.text("connection_string")
     sas = given.text("sas_token")
     place = _address(address)
+    if account is not None and tenant is None and place.is_name:
+        # Airflow's hook reads a host that is no address as none.
+        place = _Address(account=account)
     if sas is not None and sas.lower().startswith("http"):
         url, _, sas = sas.partition("?")
         place = _address(url)
@@ -174,7 +179,7 @@ def _address(text: str | None) -> _Address:
         return _Address()
     if "://" not in text:
         if "." not in text and ":" not in text and "/" not in text:
-            return _Address(account=text)
+            return _Address(account=text, is_name=True)
         text = f"https://{text}"
     parts = urlsplit(text)
     host = (parts.hostname or "").lower()
