@@ -180,32 +180,6 @@ def test_the_trigger_waits_out_a_storage_error_that_can_pass(
     assert answers == []
 
 
-@pytest.mark.parametrize("error", [StorePermissionError("denied"), StorageError("the token has expired")])
-def test_the_trigger_reads_the_connection_again_when_its_credentials_are_refused(
-    table: Path, monkeypatch: pytest.MonkeyPatch, error: StorageError
-) -> None:
-    def company(region: str) -> None:
-        monkeypatch.setenv("AIRFLOW_CONN_COMPANY", f"aws:///?region_name={region}")
-
-    company("old")
-    value = connection_json(storage_conn_id="company")
-    monkeypatch.setenv("AIRFLOW_CONN_DELTAWARD_DEFAULT", value)
-    seen: list[str] = []
-
-    def listing(table_uri: str, version: int, *, storage_options: Any) -> int | None:
-        seen.append(storage_options["aws_region"])
-        if len(seen) == 1:
-            company("new")
-            raise error
-        return 7
-
-    monkeypatch.setattr(trigger_module, "latest_version_from", listing)
-    # It is not waited for: the poll after the refusal comes at once.
-    subject = trigger(table, table_uri="s3://bucket/t", poll_seconds=PATIENCE_SECONDS * 10)
-    assert first_event(subject) == {"version": 7}
-    assert seen == ["old", "new"]
-
-
 def test_the_trigger_reports_any_other_error(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(table_uri: str, version: int, **more: Any) -> int | None:
         raise StorePermissionError("no access")

@@ -58,9 +58,10 @@ class DeltaTableVersionSensor(BaseSensorOperator):
         """List the log once."""
         try:
             hook = DeltawardHook(as_text("conn_id", self.conn_id))
-            table_uri = hook.table_uri(as_text("table_uri", self.table_uri))
             found = latest_version_from(
-                table_uri, self.minimum_version(), storage_options=hook.storage_options(table_uri)
+                hook.table_uri(as_text("table_uri", self.table_uri)),
+                self.minimum_version(),
+                storage_options=hook.settings.storage_options,
             )
         except DeltaError as error:
             if error.retryable:

@@ -10,15 +10,14 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.table_versions import latest_version_from
-from delta_core.errors import ConfigurationError, DeltaError, StorageError
+from delta_core.errors import ConfigurationError, DeltaError
 
 
 class DeltaTableVersionTrigger(BaseTrigger):
     """Fires once when the table has a version of at least `minimum_version`.
 
-    The listing runs on a thread, so that a slow store does not hold up other triggers. After an error of the
-    store the connection is read again: with other settings the log is listed at once, else an error that can
-    pass is waited out; any other ends the wait. The deferred task's timeout is the limit.
+    The listing runs on a thread, so that a slow store does not hold up other triggers. An error of the
+    store that can pass is waited out; any other ends the wait. The deferred task's timeout is the limit.
 
     Args:
         table_uri: canonical URI of the table.
@@ -61,14 +60,16 @@ class DeltaTableVersionTrigger(BaseTrigger):
             yield _event(version=version)
 
     async def _wait(self, hook: DeltawardHook) -> int:
+        table_uri = await asyncio.to_thread(hook.table_uri, self.table_uri)
         while True:
             try:
-                version = await asyncio.to_thread(self._latest, hook)
-            except StorageError as error:
-                # The credentials may have been rotated since the wait began, and these have expired.
-                known, hook = hook.settings, await DeltawardHook.aload(self.conn_id)
-                if hook.settings != known:
-                    continue
+                version = await asyncio.to_thread(
+                    latest_version_from,
+                    table_uri,
+                    self.minimum_version,
+                    storage_options=hook.settings.storage_options,
+                )
+            except DeltaError as error:
                 if not error.retryable:
                     raise
                 self.log.warning("The table's log cannot be listed: %s", error)
@@ -76,12 +77,6 @@ class DeltaTableVersionTrigger(BaseTrigger):
             if version is not None:
                 return version
             await asyncio.sleep(self.poll_seconds)
-
-    def _latest(self, hook: DeltawardHook) -> int | None:
-        table_uri = hook.table_uri(self.table_uri)
-        return latest_version_from(
-            table_uri, self.minimum_version, storage_options=hook.storage_options(table_uri)
-        )
 
 
 def _event(**payload: Any) -> TriggerEvent:
