@@ -471,6 +471,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "webhdfs: unknown": (webhdfs(extra={"kerberos_principal": "p"}), "kerberos_principal"),
     "webhdfs: no flag": (webhdfs(extra={"use_ssl": "perhaps"}), "use_ssl"),
     "another type": ({"conn_type": "http", **KEYS}, "'http'"),
+    "a type that Airflow did not know": ({"conn_type": "generic", **KEYS}, "apache-airflow-providers-amazon"),
     "itself": ({"conn_type": "deltaward", "extra": {}}, "'deltaward'"),
     "an extra that is no JSON": ({"conn_type": "aws", **KEYS, "extra": "region_name=x"}, "extra"),
     "an extra that is a list": ({"conn_type": "aws", **KEYS, "extra": "[1]"}, "extra"),

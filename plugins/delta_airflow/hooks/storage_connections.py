@@ -106,6 +106,12 @@ STORAGE_CONNECTION_TYPES = tuple(sorted(_SERVICES))
 """The types of connection that `storage_conn_id` may name."""
 
 
+_NO_PROVIDER = (
+    "`airflow connections add` makes this of a type whose provider is not installed beside it, such as "
+    "apache-airflow-providers-amazon for aws"
+)
+
+
 def with_storage_of(settings: ConnectionSettings, connection: Connection) -> ConnectionSettings:
     """The settings with the storage options of another connection beneath their own.
 
@@ -121,7 +127,7 @@ def with_storage_of(settings: ConnectionSettings, connection: Connection) -> Con
     if service is None:
         raise ConfigurationError(
             f"The connection {given.conn_id} of storage_conn_id is of the type {given.conn_type!r}",
-            cause="Storage options are made from connections of some types",
+            cause=_NO_PROVIDER if given.conn_type == "generic" else "It says nothing about a store",
             fix=f"Name one of the type {', '.join(STORAGE_CONNECTION_TYPES)}",
         )
     translation = service.translate(given)
