@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import delta_airflow.hooks.deltaward as hook_module
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.storage_connections import STORAGE_CONNECTION_TYPES
 from delta_airflow.provider_info import get_provider_info
-from delta_airflow.runners.driver import STORAGE_OPTIONS_VARIABLE
+from delta_airflow.runners.driver import STORAGE_OPTIONS_VARIABLE, driver_environment
 from delta_airflow.runners.spark_connect import SparkConnectCommand
 from delta_airflow.runners.spark_submit import SparkSubmitCommand
 from delta_core.errors import ConfigurationError
@@ -23,6 +24,11 @@ from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.storage.open import open_store
 from tests.support.airflow import connection_json
 
+BUNDLE = "".join(
+    f"{begin}{rest}{end}\n"
+    for begin, end in [("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")]
+    for rest in re.findall(f"{begin}([^-]+){end}", Path(certifi.where()).read_text(encoding="utf-8"))
+)
 KEYS = {"login": "AKIA-of-nobody", "password": "secret-of-nobody"}
 KEY_OPTIONS = {"aws_access_key_id": KEYS["login"], "aws_secret_access_key": KEYS["password"]}
 APPLICATION = {"login": "app", "password": "app-secret"}
@@ -129,7 +135,7 @@ AWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "verify": (aws(extra={"verify": True}), KEY_OPTIONS),
     "verify with certificates": (
         aws(extra={"verify": certifi.where()}),
-        {**KEY_OPTIONS, "root_certificate": Path(certifi.where()).read_text(encoding="ascii")},
+        {**KEY_OPTIONS, "root_certificate": BUNDLE},
     ),
     "role by a web identity": (bare_aws(**web_identity()), ROLE_OPTIONS),
     "a role goes before keys": (aws(extra=web_identity()), ROLE_OPTIONS),
@@ -600,6 +606,27 @@ def test_a_driver_gets_the_options_by_its_environment(
         command = builder.build(spec_path=tmp_path / "s", result_path=tmp_path / "r", spec=spec)
         assert json.loads(command.environment[STORAGE_OPTIONS_VARIABLE]) == KEY_OPTIONS
         assert "of-nobody" not in " ".join(command.arguments)
+
+
+def test_a_file_of_certificates_may_hold_more_than_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one = BUNDLE.partition("-----END")[0] + "-----END CERTIFICATE-----\n"
+    path = tmp_path / "ca.pem"
+    path.write_bytes("# Büro\r\n".encode() + one.replace("\n", "\r\n").encode() + b"\xff\n")
+    options = settings(monkeypatch, aws(extra={"verify": str(path)})).storage_options
+    assert options["root_certificate"] == one
+    path.write_text("no certificate")
+    with pytest.raises(ConfigurationError, match="verify"):
+        settings(monkeypatch, aws(extra={"verify": str(path)}))
+
+
+def test_options_that_no_driver_can_be_given_are_refused_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = settings(monkeypatch, aws(extra={"verify": certifi.where()}))
+    with pytest.raises(ConfigurationError, match="root_certificate"):
+        driver_environment(found)
 
 
 def test_a_local_table_needs_no_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ _SPEAKS_OF_WHO_OR_WHERE = (
     *("impersonat", "kerberos", "key", "login", "pass", "principal", "profile", "prox", "region", "role"),
     *("sas", "secret", "sign", "ssl", "tenant", "tls", "token", "url", "user", "verify"),
 )
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -170,20 +173,24 @@ def _matters(name: str) -> bool:
 
 
 def certificate_text(given: GivenConnection, name: str, path: str) -> str:
-    """The certificates in a file that a connection names.
+    """The certificates in a file that a connection names, without what stands between them.
 
     Raises:
-        ConfigurationError: it cannot be read where the task runs.
+        ConfigurationError: it cannot be read where the task runs, or holds none.
     """
+    cause = "It holds no certificate in PEM form"
     try:
-        return Path(path).expanduser().read_text(encoding="ascii")
+        data = Path(path).expanduser().read_bytes()
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or "it is no PEM file"
+        data, cause = b"", str(getattr(error, "strerror", None) or "It is no path")
+    found = _CERTIFICATE.findall(data.replace(b"\r\n", b"\n"))
+    if not found:
         raise ConfigurationError(
             f"{name!r} of the connection {given.conn_id} names a file that cannot be read",
-            cause=str(cause),
+            cause=cause,
             fix="Put the file with the certificates where tasks run, or correct its path",
-        ) from None
+        )
+    return b"".join(block + b"\n" for block in found).decode("ascii")
 
 
 def is_plain_http(url: str | None) -> bool:
