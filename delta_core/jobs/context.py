@@ -21,6 +21,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.open import options_for
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
@@ -34,7 +35,8 @@ class JobContext:
     Attributes:
         executor: runs task maps.
         progress: receives the job's events.
-        storage_options: resolved from `JobSpec.storage_ref` by the driver.
+        storage_options: resolved from `JobSpec.storage_ref` by the driver, for all stores of the job; what is
+            local takes none: `delta_core.storage.open.options_for`.
         observer: sees the commit's phases; a handler hands it to everything that commits.
         lease_ttl_seconds: how long the lease of a spec that asks for one outlives a job that died.
         job_id: the job's id, never empty inside a handler.
@@ -94,10 +96,12 @@ class JobContext:
             InvalidUriError: no store serves a URI.
             ConfigurationError: one is the whole file system.
         """
-        return open_allowed_roots(
-            spec.params.get("allowed_root_uris") or (),
-            storage_options=self.storage_options,
-            clock=self.clock,
+        return tuple(
+            store
+            for uri in spec.params.get("allowed_root_uris") or ()
+            for store in open_allowed_roots(
+                [uri], storage_options=options_for(uri, self.storage_options), clock=self.clock
+            )
         )
 
     def require_store(self) -> LogStore:

@@ -21,7 +21,7 @@ from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
 from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
 from delta_core.storage.lease import lease_directory
-from delta_core.storage.open import open_store
+from delta_core.storage.open import open_store, options_for
 from delta_core.transaction.idempotency import already_applied
 
 _LOGGER = logging.getLogger(__name__)
@@ -85,7 +85,8 @@ def _check_lease_name(name: str) -> None:
 
 
 def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
-    store = open_store(spec.table.uri, storage_options=context.storage_options, clock=context.clock)
+    options = options_for(spec.table.uri, context.storage_options)
+    store = open_store(spec.table.uri, storage_options=options, clock=context.clock)
     context = replace(context, store=store)
     if not kind.opens_table:
         return context

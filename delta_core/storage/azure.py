@@ -18,6 +18,22 @@ from delta_core.storage.store_options import FALSE, checked_options, environment
 
 _ENDPOINTS = ("storage_endpoint", "endpoint")
 
+_CREDENTIALS = {
+    "token": "bearer_token",
+    "account_key": "access_key",
+    "federated_token_file": "workload_identity",
+    "client_secret": "client_secret",
+    "sas_key": "sas_token",
+    "use_azure_cli": "azure_cli",
+    "object_id": "managed_identity",
+    "msi_resource_id": "managed_identity",
+}
+"""The options of which one names who asks, in the client's order, and what the client calls it."""
+
+_OF_APPLICATIONS = frozenset({"workload_identity", "client_secret"})
+_CLIENTS = ("storage_client_id", "client_id")
+_TENANTS = ("storage_tenant_id", "storage_authority_id", "tenant_id", "authority_id")
+
 _NO_ACCOUNT = "Account must be specified"
 """What the client says; which variables it reads is its own."""
 
@@ -42,6 +58,10 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
     config: dict[str, Any] = {**checked.service}
     if place is not None:
         config["account_name"] = place.account
+    credential = _credential_type(config)
+    if credential is not None:
+        # Else what the environment has goes first, such as a pod's own identity.
+        config["credential_type"] = credential
 
     def build(client: ClientOptions, retry: ClientOptions) -> store.AzureStore:
         typed: Any = config
@@ -81,6 +101,20 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
         plain_http="endpoint" not in config,
     )
     return ObjectLogStore(root, clients, clock=clock)
+
+
+def _credential_type(options: Mapping[str, Any]) -> str | None:
+    """The kind of credential that the options name, in the client's words; None where they name none."""
+    named = {name for name, value in options.items() if value}
+    has_client = "client_id" in named or environment_value("AZURE_", _CLIENTS) is not None
+    has_tenant = "tenant_id" in named or environment_value("AZURE_", _TENANTS) is not None
+    for name, kind in _CREDENTIALS.items():
+        if name in named and (kind not in _OF_APPLICATIONS or (has_client and has_tenant)):
+            return kind
+    if "client_id" not in named:
+        return None
+    in_pod = has_tenant and environment_value("AZURE_", ["federated_token_file"]) is not None
+    return "workload_identity" if in_pod else "managed_identity"
 
 
 def _emulator() -> str | None:

@@ -85,6 +85,12 @@ def open_store(
     return with_shared_cache(opener(text, option_texts(storage_options), clock))
 
 
+def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The options for one of several stores that share them, as those of a job do: a local one takes none."""
+    is_local = uri_scheme(uri_text(uri)) in (None, "file")
+    return {} if is_local or storage_options is None else storage_options
+
+
 @cache
 def _installed_openers() -> Mapping[str | None, StoreOpener]:
     return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}

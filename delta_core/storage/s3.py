@@ -16,6 +16,12 @@ from delta_core.storage.option_names import PROFILE_OPTIONS, S3_ALIASES, S3_OPTI
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
 
+_IDENTITY = frozenset(
+    {"access_key_id", "skip_signature", "role_arn", "web_identity_token_file"}
+    | {"container_credentials_relative_uri", "container_credentials_full_uri"}
+)
+_TOKENS = ("session_token", "token")
+
 _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
 
 
@@ -58,7 +64,7 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
             config=config,
             client_options=client,
             retry_config=retry,
-            credential_provider=_profile_credentials(options),
+            credential_provider=_credentials(options),
         )
 
     return client_pair(build, options, bucket=bucket, endpoint_name="endpoint", endpoint=endpoint)
@@ -72,15 +78,37 @@ def endpoint_of(options: StoreOptions) -> str | None:
 
 def profile_of(options: StoreOptions) -> str | None:
     """The profile of the shared configuration that says who asks; None where keys do, or nothing."""
-    has_keys = "access_key_id" in options.service or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
-    return options.own.get("profile") or (None if has_keys else os.environ.get("AWS_PROFILE"))
+    named = not _IDENTITY.isdisjoint(options.service) or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
+    return options.own.get("profile") or (None if named else os.environ.get("AWS_PROFILE"))
 
 
-def _profile_credentials(options: StoreOptions) -> Any:
-    """boto3's credentials for a profile; None leaves the choice to the client."""
+def _credentials(options: StoreOptions) -> Any:
+    """Who asks, where the client left alone would take another from the environment; None leaves it to it."""
     profile = profile_of(options)
-    if not profile:
-        return None
+    if profile:
+        return _profile_credentials(profile)
+    key, secret = options.service.get("access_key_id"), options.service.get("secret_access_key")
+    if key and secret:
+        if "session_token" in options.service or environment_value("AWS_", _TOKENS) is None:
+            return None
+        # The client would send the environment's token with these keys.
+        return lambda: {
+            "access_key_id": str(key),
+            "secret_access_key": str(secret),
+            "token": None,
+            "expires_at": None,
+        }
+    if "role_arn" in options.service and not key and environment_value("AWS_", ["access_key_id"]):
+        raise ConfigurationError(
+            "The role of the storage options is not assumed.",
+            cause="The environment has AWS_ACCESS_KEY_ID, which the client takes first.",
+            fix="Unset the variable, or pass the role's keys as options.",
+        )
+    return None
+
+
+def _profile_credentials(profile: str) -> Any:
+    """boto3's credentials for a profile."""
     try:
         import boto3
         from botocore.exceptions import BotoCoreError

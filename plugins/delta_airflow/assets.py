@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset
@@ -17,7 +19,12 @@ from delta_core.errors import InvalidUriError
 from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.uri import uri_scheme, uri_text
 
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
 LOCAL_AUTHORITY = "local"
+
+_OBJECT_STORES = frozenset({"s3", "gs", "az", "abfss"})
 
 _URI_SAFE = "/=:@!$&'()*+,;~-._"
 
@@ -80,6 +87,50 @@ def table_asset(table_uri: str | os.PathLike[str], *, name: str | None = None) -
     """
     uri = asset_uri(table_uri)
     return Asset(name=name or uri, uri=uri)
+
+
+def table_uri_of(asset: str | Asset) -> str:
+    """The canonical URI of the table that an asset, or an asset's URI, stands for.
+
+    Raises:
+        InvalidUriError: it is the asset of no table.
+    """
+    text = asset if isinstance(asset, str) else asset.uri
+    parts = urlsplit(text)
+    if parts.scheme != "delta":
+        raise InvalidUriError(f"{text!r} is the asset of no table.", fix="Pass an asset of table_asset.")
+    if parts.netloc == LOCAL_AUTHORITY:
+        return f"file://{parts.path}"
+    return str(parse_remote_uri(f"{parts.netloc}:/{parts.path}"))
+
+
+def create_asset(*, table_uri: str, name: str | None = None, extra: Mapping[str, Any] | None = None) -> Asset:
+    """The asset of a table, for Airflow, which makes assets for the scheme `delta` of hook lineage by it.
+
+    Raises:
+        InvalidUriError: the path is relative, or it is no URI of a table.
+    """
+    uri = asset_uri(table_uri)
+    return Asset(name=name or uri, uri=uri, extra=dict(extra or {}))
+
+
+def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:
+    """The data set of a table in OpenLineage, under the name that others give what lies there.
+
+    A namespace is the store, a name the path in it: without its first slash in object stores, with it in file
+    systems. Airflow's OpenLineage provider calls this.
+
+    Raises:
+        InvalidUriError: it is the asset of no table.
+    """
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
+    uri = table_uri_of(asset)
+    if uri.startswith("file:"):
+        return Dataset(namespace="file", name=unquote(urlsplit(uri).path))
+    remote = parse_remote_uri(uri)
+    below = remote.path if remote.scheme in _OBJECT_STORES and remote.path else f"/{remote.path}"
+    return Dataset(namespace=f"{remote.scheme}://{remote.authority}", name=below)
 
 
 def same_table(candidate_asset_uri: str, table_uri: str) -> bool:

@@ -39,7 +39,14 @@ def get_provider_info() -> dict[str, Any]:
             "delta_airflow.links.DeltaJobResultLink",
             "delta_airflow.links.DeltaTableEventsLink",
         ],
-        "asset-uris": [{"schemes": ["delta"], "handler": "delta_airflow.assets.sanitize_uri"}],
+        "asset-uris": [
+            {
+                "schemes": ["delta"],
+                "handler": "delta_airflow.assets.sanitize_uri",
+                "factory": "delta_airflow.assets.create_asset",
+                "to_openlineage_converter": "delta_airflow.assets.convert_asset_to_openlineage",
+            }
+        ],
         "connection-types": [
             {
                 "connection-type": "deltaward",
@@ -82,12 +89,25 @@ def _connection_fields() -> dict[str, Any]:
             "Driver host's socket", "For spark_connect: absolute path; empty: each driver is started anew."
         ),
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
-        "work_dir": text("Work directory", "Where each run's spec, result and state are kept."),
+        "work_dir": text(
+            "Work directory",
+            "Where each run's spec, result and state are kept: a directory that the workers share, or a URI "
+            "of any store, such as s3://bucket/runs; empty: deltaward in Airflow's home.",
+        ),
         "allowed_roots": text(
-            "Allowed roots", "URIs, with commas between them, that all of a job must lie under; empty: any."
+            "Allowed roots",
+            "URIs, with commas between them, that all of a job must lie under; empty: any. Test lists one.",
+        ),
+        "storage_conn_id": text(
+            "Storage connection",
+            "An existing connection of the type aws, google_cloud_platform, wasb, adls, azure_data_lake, "
+            "webhdfs or hdfs: where the tables' store is and who asks. It is read when a task runs.",
         ),
         "storage_options": text(
-            "Storage options", "JSON object of options for the tables' store.", format="password"
+            "Storage options",
+            "JSON object of options for the tables' store. They win over the storage connection; credentials "
+            "here replace all of its.",
+            format="password",
         ),
         "deadline_seconds": {
             "label": "Deadline in seconds",

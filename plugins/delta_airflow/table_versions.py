@@ -9,7 +9,7 @@ from delta_core.errors import TableNotFoundError
 from delta_core.jobs.job_spec import TableRef
 from delta_core.log.log_path import CHECKPOINT_KINDS, LOG_DIRECTORY, LogFileKind, LogPath, version_prefix
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
+from delta_core.storage.open import open_store, options_for
 from delta_core.storage.uri import canonical_table_uri
 
 
@@ -23,7 +23,7 @@ def latest_version_from(
     Raises:
         DeltaError: the store cannot be opened or listed.
     """
-    store = open_store(table_uri, storage_options=storage_options)
+    store = open_store(table_uri, storage_options=options_for(table_uri, storage_options))
     listed = store.list_directory(LOG_DIRECTORY, start_after=version_prefix(version))
     found = (LogPath.parse(info.path) for info in listed)
     # A checkpoint counts, too: the commit it stands for may have been cleaned up.
@@ -46,7 +46,7 @@ def recorded_version(
         table_uri: the table, spelled in any way.
         work_name: as given to the operator.
         table_id: as given to the operator.
-        storage_options: for the store.
+        storage_options: for the store; a local table takes none of them.
 
     Returns:
         The version; None when there is no table, or none of this work in it.
@@ -54,7 +54,7 @@ def recorded_version(
     Raises:
         DeltaError: the table cannot be opened.
     """
-    store = open_store(table_uri, storage_options=storage_options)
+    store = open_store(table_uri, storage_options=options_for(table_uri, storage_options))
     try:
         snapshot = Snapshot.load(store)
     except TableNotFoundError:

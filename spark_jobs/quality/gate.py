@@ -21,7 +21,7 @@ from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store
+from delta_core.storage.open import open_store, options_for
 from delta_core.transaction.idempotency import already_applied
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
@@ -119,12 +119,13 @@ class QualityGate:
             QualitySuiteError: an expectation cannot be checked; it is named.
         """
         self._planned = plan_suite(self._params, schema)
+        uri = self._params.quarantine_uri or f"{self._context.store.uri}/{QUARANTINE_PATH}"
         self._quarantine = Quarantine(
-            self._params.quarantine_uri or f"{self._context.store.uri}/{QUARANTINE_PATH}",
+            uri,
             batch=self._context.batch,
             schema=schema,
             source=self._context.source,
-            storage_options=self._context.storage_options,
+            storage_options=options_for(uri, self._context.storage_options),
             clock=self._context.clock,
         )
         if self.rejected is not None:
@@ -242,11 +243,9 @@ class QualityGate:
         version: int | None,
     ) -> None:
         context, params = self._context, self._params
-        place = open_store(
-            params.report_uri or f"{context.store.uri}/{REPORT_PATH}",
-            storage_options=context.storage_options,
-            clock=context.clock,
-        )
+        uri = params.report_uri or f"{context.store.uri}/{REPORT_PATH}"
+        options = options_for(uri, context.storage_options)
+        place = open_store(uri, storage_options=options, clock=context.clock)
         name = re.sub(r"[^\w-]", "_", context.job_id)[:128]
         reports = uris_of(place, name)
         quarantined = verdict.bad_rows if verdict.outcome is GateOutcome.QUARANTINED else 0

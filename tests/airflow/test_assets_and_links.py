@@ -4,13 +4,25 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from airflow.providers.common.compat.openlineage import facet
 from airflow.sdk import Asset
+from airflow.sdk.lineage import HookLineageCollector
 from airflow.sdk.types import TaskInstanceKey
 
-from delta_airflow.assets import asset_uri, same_table, sanitize_uri, table_asset
+from delta_airflow.assets import (
+    asset_uri,
+    convert_asset_to_openlineage,
+    create_asset,
+    same_table,
+    sanitize_uri,
+    table_asset,
+    table_uri_of,
+)
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
 from delta_core.errors import InvalidUriError
+from delta_core.storage.open import _OPENERS
+from delta_core.storage.uri import canonical_table_uri
 
 
 @pytest.mark.parametrize(
@@ -63,6 +75,62 @@ def test_a_table_of_every_store_has_an_asset(uri: str, asset: str) -> None:
     assert table_asset(uri).uri == asset == Asset(name="x", uri=asset).uri
     assert same_table(table_asset(uri).uri, uri)
     assert not same_table(asset, "/data/other")
+
+
+_PATHS = ("/t", "/a b/t", "/100%25/ä€", "/run=1/x+y;z@w", "/a%3Fb%23c", "/Mixed/CASE", "/a..b/.c")
+_AUTHORITIES = {"hdfs": "nn:8020", "webhdfs": "nn", "swebhdfs": "nn.example.com:9871"} | dict.fromkeys(
+    ("abfs", "abfss"), "container@account.dfs.core.windows.net"
+)
+
+
+@pytest.mark.parametrize("scheme", sorted(scheme for scheme in _OPENERS if scheme))
+@pytest.mark.parametrize("path", _PATHS)
+def test_an_asset_names_its_table_in_every_store(scheme: str, path: str) -> None:
+    authority = "" if scheme == "file" else _AUTHORITIES.get(scheme, "Bucket_1")
+    uri = f"{scheme}://{authority}{path}"
+    canonical = canonical_table_uri(uri)
+    asset = table_asset(uri)
+    assert table_uri_of(asset) == table_uri_of(asset.uri) == canonical
+    # Airflow normalises an asset again wherever it is read.
+    assert Asset(name="x", uri=asset.uri).uri == asset.uri == asset_uri(canonical)
+    assert create_asset(table_uri=uri, extra=None) == asset
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/t", "file:///data/t", "delta://s3/", "delta://u:p@s3/b/t"])
+def test_what_is_no_tables_asset_names_none(uri: str) -> None:
+    with pytest.raises(InvalidUriError):
+        table_uri_of(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "namespace", "name"),
+    [
+        ("/data/a b", "file", "/data/a b"),
+        ("s3a://bucket/a%20b/t", "s3://bucket", "a b/t"),
+        ("s3://bucket", "s3://bucket", "/"),
+        ("gs://bucket/t", "gs://bucket", "t"),
+        ("az://container/t", "az://container", "t"),
+        ("abfs://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net", "t"),
+        ("hdfs://nn:8020/data/t", "hdfs://nn:8020", "/data/t"),
+    ],
+)
+def test_a_table_is_the_data_set_that_others_name(
+    monkeypatch: pytest.MonkeyPatch, uri: str, namespace: str, name: str
+) -> None:
+    monkeypatch.setattr(facet, "Dataset", SimpleNamespace)
+    found = convert_asset_to_openlineage(table_asset(uri), None)
+    assert (found.namespace, found.name) == (namespace, name)
+
+
+def test_airflow_makes_assets_of_hook_lineage_by_the_factory() -> None:
+    collector = HookLineageCollector()  # type: ignore[no-untyped-call]
+    # Where the distribution is not installed, Airflow knows no factory of the scheme.
+    collector._asset_factories = {"delta": create_asset}
+    asset = collector.create_asset(
+        scheme="delta", asset_kwargs={"table_uri": "s3://bucket/t"}, asset_extra={"version": 3}
+    )
+    assert asset is not None
+    assert (asset.uri, asset.extra) == ("delta://s3/bucket/t", {"version": 3})
 
 
 def test_no_two_tables_have_one_asset() -> None:

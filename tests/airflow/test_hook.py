@@ -221,6 +221,32 @@ def test_a_connection_test_says_what_is_missing(monkeypatch: pytest.MonkeyPatch,
         assert word in message
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_connection_test_lists_a_local_root_that_may_be_on_other_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, there: bool
+) -> None:
+    root = tmp_path / "lake"
+    if there:
+        root.mkdir()
+    good, message = hook(monkeypatch, work_dir=str(tmp_path), allowed_roots=[str(root)]).test_connection()
+    assert (good, message) == (
+        True,
+        f"Jobs run with the runner inline; the allowed root {root} can be listed",
+    )
+    assert root.exists() is there
+
+
+def test_a_connection_test_says_that_a_root_cannot_be_listed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    good, message = hook(
+        monkeypatch, work_dir=str(tmp_path), allowed_roots=[f"{tmp_path}/file"]
+    ).test_connection()
+    assert not good
+    assert f"The allowed root {tmp_path}/file cannot be listed" in message
+
+
 def test_a_connection_test_reaches_the_connect_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

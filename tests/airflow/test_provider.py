@@ -80,6 +80,8 @@ print("SEEN " + json.dumps({
     "behaviour": manager.field_behaviours["deltaward"],
     "provider": manager.providers["deltaward"].data["name"],
     "asset": Asset("delta://LOCAL/data//t/").uri,
+    "factory": manager.asset_factories["delta"](table_uri="s3://b/t", extra=None).uri,
+    "converter": manager.asset_to_openlineage_converters["delta"].__name__,
     "import_errors": {str(key): str(value) for key, value in bag.import_errors.items()},
     "tasks": sorted(dag.task_ids),
     "links": sorted(serialized.get_task("load").extra_links),
@@ -143,7 +145,8 @@ def test_everything_the_provider_info_names_exists() -> None:
         for entry in info[section]:
             for module in entry["python-modules"]:
                 importlib.import_module(module)
-    names = [*info["extra-links"], *(entry["handler"] for entry in info["asset-uris"])]
+    parts = ("handler", "factory", "to_openlineage_converter")
+    names = [*info["extra-links"], *(entry[part] for entry in info["asset-uris"] for part in parts)]
     names += [entry["hook-class-name"] for entry in info["connection-types"]]
     for name in names:
         module, _, attribute = name.rpartition(".")
@@ -166,6 +169,8 @@ def test_airflow_finds_the_connection_type_and_its_form(seen: dict[str, Any]) ->
 
 def test_airflow_finds_the_asset_scheme(seen: dict[str, Any]) -> None:
     assert seen["asset"] == "delta://local/data/t"
+    assert seen["factory"] == "delta://s3/b/t"
+    assert seen["converter"] == "convert_asset_to_openlineage"
 
 
 def test_a_dag_with_every_operator_parses_and_keeps_its_links(seen: dict[str, Any]) -> None:

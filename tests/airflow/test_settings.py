@@ -39,6 +39,7 @@ def test_every_extra_is_read() -> None:
             "work_dir": "/var/lib/deltaward",
             "allowed_roots": "/data, file:///lake",
             "storage_options": '{"aws_region": "eu-west-1"}',
+            "storage_conn_id": "aws_lake",
             "deadline_seconds": "3600",
         },
         password="t0ken",
@@ -46,6 +47,7 @@ def test_every_extra_is_read() -> None:
     assert settings.runner is RunnerName.SPARK_CONNECT
     assert settings.allowed_roots == ("/data", "file:///lake")
     assert settings.storage_options == {"aws_region": "eu-west-1"}
+    assert settings.storage_conn_id == "aws_lake"
     assert settings.deadline_seconds == 3600
     assert settings.connect_token == "t0ken"
 
@@ -73,6 +75,11 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
         ("spark_binary", "/bin/bash"),
         ("spark_binary", "bin/spark-submit"),
         ("work_dir", "relative/path"),
+        ("work_dir", "file://host/runs"),
+        ("work_dir", "s3:///runs"),
+        ("work_dir", "s3://user:secret@bucket/runs"),
+        ("work_dir", "s3://bucket/a/../b"),
+        ("storage_conn_id", 3),
         ("allowed_roots", {"a": 1}),
         ("storage_options", "not json"),
         ("storage_options", {"aws_region": ["x"]}),
@@ -86,6 +93,21 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
 def test_a_value_that_is_not_valid_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name):
         parse_settings({name: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("/var/runs", Path("/var/runs")),
+        ("file:///var/a%20b", Path("/var/a b")),
+        ("s3a://bucket/runs/", "s3://bucket/runs"),
+        ("gs://bucket", "gs://bucket"),
+        ("abfs://c@a.dfs.core.windows.net/r", "abfss://c@a.dfs.core.windows.net/r"),
+        ("hdfs://nn:8020/runs of mine", "hdfs://nn:8020/runs%20of%20mine"),
+    ],
+)
+def test_a_work_dir_is_a_directory_here_or_in_a_store(given: str, found: Path | str) -> None:
+    assert parse_settings({"work_dir": given}).work_dir == found
 
 
 def test_storage_options_are_taken_by_allow_list_and_their_values_stay_out_of_messages() -> None:

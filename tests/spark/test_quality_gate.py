@@ -53,7 +53,9 @@ def load(spark: SparkSession, table: Path, *, key: str | None = None, **params: 
     )
     registry = JobRegistry(group=None)
     register(registry)
-    return run_job(spec, JobContext(executor=SparkExecutor(spark)), registry=registry)
+    # Options that a connection has for another store: table, quarantine and reports are local and take none.
+    context = JobContext(executor=SparkExecutor(spark), storage_options={"aws_region": "elsewhere"})
+    return run_job(spec, context, registry=registry)
 
 
 def data_files(table: Path) -> set[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import socket
-import tempfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,15 +14,18 @@ from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from delta_airflow.hooks.connection_checks import checked
+from delta_airflow.hooks.run_state import RunState
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName, parse_settings
+from delta_airflow.hooks.storage_connections import require_store_of, secrets_of, with_storage_of
 from delta_airflow.runners.base import Runner
-from delta_airflow.runners.driver import driver_program, spark_binary
-from delta_airflow.runners.run_directory import RunDirectory, read_result_file
+from delta_airflow.runners.run_directory import RunDirectory, read_result_file, read_state_file
+from delta_airflow.runners.stored_run import StoredRun, read_stored_result, read_stored_state
 from delta_airflow.spark_arguments import SparkArguments
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.uris import uris_of
-from delta_core.storage.option_names import is_secret
+from delta_core.storage.open import options_for
 from delta_core.storage.uri import canonical_table_uri, uri_scheme
 
 _ENGINES = {
@@ -53,42 +54,67 @@ class DeltawardHook(BaseHook):
 
     @cached_property
     def settings(self) -> ConnectionSettings:
-        """The connection's settings.
+        """The connection's settings, with the storage options of the connection that `storage_conn_id` names.
 
         Raises:
-            ConfigurationError: the connection does not exist or is not valid.
+            ConfigurationError: the connection, or the named one, does not exist or is not valid.
         """
         try:
             connection = self.get_connection(self.conn_id)
         except AirflowNotFoundException as error:
             raise _no_connection(self.conn_id) from error
-        return settings_of(connection)
+        settings = settings_of(connection)
+        if settings.storage_conn_id is None:
+            return settings
+        try:
+            referenced = self.get_connection(settings.storage_conn_id)
+        except AirflowNotFoundException as error:
+            raise _no_storage_connection(self.conn_id, settings.storage_conn_id) from error
+        return _masked(with_storage_of(settings, referenced))
 
     @classmethod
     async def aload(cls, conn_id: str) -> DeltawardHook:
         """The hook with its settings read, for callers on an event loop (triggers).
 
         Raises:
-            ConfigurationError: the connection does not exist or is not valid.
+            ConfigurationError: the connection, or the one of its `storage_conn_id`, does not exist or is not
+                valid.
         """
-        hook = cls(conn_id)
         try:
             connection = await cls.aget_connection(conn_id)
         except AirflowNotFoundException as error:
             raise _no_connection(conn_id) from error
-        hook.__dict__["settings"] = settings_of(connection)
+        settings = settings_of(connection)
+        if settings.storage_conn_id is not None:
+            try:
+                referenced = await cls.aget_connection(settings.storage_conn_id)
+            except AirflowNotFoundException as error:
+                raise _no_storage_connection(conn_id, settings.storage_conn_id) from error
+            settings = _masked(with_storage_of(settings, referenced))
+        hook = cls(conn_id)
+        hook.__dict__["settings"] = settings
         return hook
 
     def get_conn(self) -> ConnectionSettings:
         """The connection's settings."""
         return self.settings
 
+    def storage_options(self, table_uri: str) -> Mapping[str, str]:
+        """The options of the store of one table, or of another directory; none for a local one.
+
+        Raises:
+            ConfigurationError: the connection's `storage_conn_id` is for another kind of store.
+        """
+        require_store_of(self.settings, table_uri)
+        return options_for(table_uri, self.settings.storage_options)
+
     def table_uri(self, uri: str) -> str:
         """The canonical URI of a table that this connection may be used for.
 
         Raises:
-            ConfigurationError: the path is relative (a worker's directory means nothing to a DAG) or the
-                table lies outside the connection's `allowed_roots`.
+            ConfigurationError: the path is relative (a worker's directory means nothing to a DAG), the table
+                lies outside the connection's `allowed_roots`, or its `storage_conn_id` is for another kind of
+                store.
             InvalidUriError: no store serves the URI.
         """
         if uri_scheme(uri) is None and not os.path.isabs(uri):
@@ -98,6 +124,7 @@ class DeltawardHook(BaseHook):
         canonical = canonical_table_uri(uri)
         if not self._allows(canonical):
             raise self._outside(f"the table {uri!r}")
+        require_store_of(self.settings, canonical)
         return canonical
 
     def require_allowed(self, params: Mapping[str, Any]) -> None:
@@ -150,39 +177,74 @@ class DeltawardHook(BaseHook):
         runner = process.ProcessRunner(builder, directory=directory, log=self.log)
         return runner
 
+    def run_directory(
+        self, *, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int, job_id: str
+    ) -> RunDirectory:
+        """A new directory for the files of one try, below the `work_dir`. Its user ends it by `discard`.
+
+        Raises:
+            JobFailedError: it cannot be made.
+            ConfigurationError: the `work_dir` is a URI, and the connection's options do not open its store.
+        """
+        parts: dict[str, Any] = {
+            "dag_id": dag_id,
+            "run_id": run_id,
+            "task_id": task_id,
+            "map_index": map_index,
+            "try_number": try_number,
+            "job_id": job_id,
+        }
+        work_dir = self.settings.work_dir
+        if isinstance(work_dir, Path):
+            return RunDirectory.create(work_dir, **parts)
+        return StoredRun.begin(work_dir, **parts, storage_options=self.storage_options(work_dir))
+
     def read_result(self, result_uri: str) -> JobResult:
         """The result that an operator's XCom names, read on a worker that sees the same `work_dir`.
 
         Raises:
             ConfigurationError: the URI leaves the connection's `work_dir`.
             JobFailedError: the file is missing or damaged.
+            StorageError: the `work_dir` is a URI, and its store does not answer.
         """
-        parts = urlsplit(result_uri)
-        path = Path(unquote(parts.path)).resolve()
-        work_dir = self.settings.work_dir.resolve()
-        if parts.scheme != "file" or not path.is_relative_to(work_dir):
-            raise ConfigurationError(
-                "The result URI lies outside the connection's work_dir",
-                fix="Pass the `result_uri` of an operator's XCom, with the same connection",
-            )
-        return read_result_file(path)
+        place = self._in_work_dir(result_uri)
+        if isinstance(place, Path):
+            return read_result_file(place)
+        return read_stored_result(place, storage_options=self.storage_options(place))
+
+    def read_state(self, result_uri: str) -> RunState:
+        """The last state of the run whose result an XCom or a spec names. Raises as `read_result`."""
+        place = self._in_work_dir(result_uri)
+        if isinstance(place, Path):
+            return read_state_file(place.with_name("state.json"))
+        return read_stored_state(place, storage_options=self.storage_options(place))
+
+    def _in_work_dir(self, result_uri: str) -> Path | str:
+        """A path, or a canonical URI, below the `work_dir`."""
+        work_dir = self.settings.work_dir
+        if isinstance(work_dir, Path):
+            parts = urlsplit(result_uri)
+            path = Path(unquote(parts.path)).resolve()
+            if parts.scheme == "file" and path.is_relative_to(work_dir.resolve()):
+                return path
+        elif uri_scheme(result_uri) not in (None, "file"):
+            uri = canonical_table_uri(result_uri)
+            if uri.startswith(f"{work_dir}/"):
+                return uri
+        raise ConfigurationError(
+            "The result URI lies outside the connection's work_dir",
+            fix="Pass the `result_uri` of an operator's XCom, with the same connection",
+        )
 
     def test_connection(self) -> tuple[bool, str]:
-        """Check the settings and what the engine needs. Starts no job and reads no table."""
+        """Check the settings, what the engine needs, and that one allowed root can be listed.
+
+        Starts no job, reads no table and writes nothing into a store.
+        """
         try:
-            settings = self.settings
-            _check_work_dir(settings.work_dir)
-            if settings.python is not None and not os.access(settings.python, os.X_OK):
-                raise ConfigurationError("The driver's interpreter does not exist on this machine")
-            if settings.runner is RunnerName.SPARK_SUBMIT:
-                if spark_binary(settings) is None:
-                    raise ConfigurationError(f"{settings.spark_binary} is not on this machine's PATH")
-                driver_program()
-            elif settings.runner is RunnerName.SPARK_CONNECT:
-                _check_connect(settings.connect_url)
+            return True, checked(self.settings, self.storage_options)
         except DeltaError as error:
             return False, str(error)
-        return True, f"Jobs run with the runner {settings.runner}"
 
 
 def settings_of(connection: Connection) -> ConnectionSettings:
@@ -197,10 +259,13 @@ def settings_of(connection: Connection) -> ConnectionSettings:
             raise ConfigurationError(
                 f"The connection sets {name}, which deltaward does not use", fix="Leave the field empty"
             )
-    settings = parse_settings(extra, password=connection.password)
-    for name, value in settings.storage_options.items():
-        if is_secret(name):
-            mask_secret(value)
+    return _masked(parse_settings(extra, password=connection.password))
+
+
+def _masked(settings: ConnectionSettings) -> ConnectionSettings:
+    """The settings, whose secrets are masked in logs from here on."""
+    for secret in secrets_of(settings.storage_options):
+        mask_secret(secret)
     if settings.connect_token:
         mask_secret(settings.connect_token)
     return settings
@@ -216,26 +281,8 @@ def _no_connection(conn_id: str) -> ConfigurationError:
     )
 
 
-def _check_work_dir(work_dir: Path) -> None:
-    try:
-        work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=work_dir):
-            return
-    except OSError as error:
-        raise ConfigurationError("The work_dir cannot be written", cause=str(error.strerror)) from error
-
-
-def _check_connect(connect_url: str | None) -> None:
-    if connect_url is None:
-        raise ConfigurationError(
-            "The runner spark_connect needs a connect_url", fix="Set it, such as sc://127.0.0.1:15002"
-        )
-    parts = urlsplit(connect_url)
-    try:
-        socket.create_connection((parts.hostname or "", parts.port or 15002), timeout=3).close()
-    except OSError as error:
-        raise ConfigurationError(
-            "The Spark Connect server does not answer",
-            cause=str(error),
-            fix="Start it, or correct connect_url",
-        ) from error
+def _no_storage_connection(conn_id: str, storage_conn_id: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"There is no connection {storage_conn_id}, which storage_conn_id of {conn_id} names",
+        fix="Add it, or correct the name",
+    )

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.option_names import ALL_OPTIONS, is_option
 from delta_core.storage.store_options import option_texts
+from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 
 class RunnerName(StrEnum):
@@ -52,9 +53,13 @@ class ConnectionSettings:
         driver_socket: where a driver host of this machine listens, for spark_connect; None starts each
             driver anew.
         spark_binary: spark-submit's name on PATH or its absolute path.
-        work_dir: where specs, results and states of runs are kept.
+        work_dir: where specs, results and states of runs are kept: a local directory, or the canonical URI of
+            one in another store.
         allowed_roots: table URIs must lie under one of these; empty allows every table.
-        storage_options: for the tables' store.
+        storage_options: for the tables' store; once `storage_conn_id` is resolved, with those of that
+            connection beneath.
+        storage_conn_id: a connection of another provider that says where the store is and who asks.
+        storage_type: that connection's type, once it is resolved.
         deadline_seconds: a job is stopped after this long; None sets no limit.
     """
 
@@ -65,9 +70,11 @@ class ConnectionSettings:
     python: str | None = None
     driver_socket: str | None = None
     spark_binary: str = "spark-submit"
-    work_dir: Path = field(default_factory=lambda: default_work_dir())
+    work_dir: Path | str = field(default_factory=lambda: default_work_dir())
     allowed_roots: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    storage_conn_id: str | None = None
+    storage_type: str | None = None
     deadline_seconds: float | None = None
 
 
@@ -159,10 +166,18 @@ def _spark_binary(value: object) -> str:
     return text
 
 
-def _work_dir(value: object) -> Path:
-    path = Path(_text("work_dir", value)).expanduser()
+def _work_dir(value: object) -> Path | str:
+    text = _text("work_dir", value)
+    expected = "an absolute path, or a URI of a directory in a store, such as s3://bucket/runs"
+    if (scheme := uri_scheme(text)) is not None:
+        try:
+            uri = canonical_table_uri(text)
+        except InvalidUriError as error:
+            raise _invalid("work_dir", expected) from error
+        return local_path_of_uri(uri) if scheme == "file" else uri
+    path = Path(text).expanduser()
     if not path.is_absolute():
-        raise _invalid("work_dir", "an absolute path")
+        raise _invalid("work_dir", expected)
     return path
 
 
@@ -193,6 +208,10 @@ def _storage_options(value: object) -> dict[str, str]:
         raise _invalid("storage_options", _OPTIONS) from error
 
 
+def _storage_conn_id(value: object) -> str:
+    return _text("storage_conn_id", value)
+
+
 def _deadline_seconds(value: object) -> float:
     try:
         seconds = (
@@ -215,6 +234,7 @@ _PARSERS: Mapping[str, Callable[[object], Any]] = {
     "work_dir": _work_dir,
     "allowed_roots": _allowed_roots,
     "storage_options": _storage_options,
+    "storage_conn_id": _storage_conn_id,
     "deadline_seconds": _deadline_seconds,
 }
 

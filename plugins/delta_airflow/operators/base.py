@@ -182,14 +182,7 @@ class DeltaTableOperator(SparkOperator):
         hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
-        name = as_optional_text("runner", self.runner)
-        chosen = chosen_runner(
-            spark,
-            named=parse_runner(name) if name else None,
-            otherwise=self.default_runner or hook.settings.runner,
-        )
-        directory = RunDirectory.create(
-            hook.settings.work_dir,
+        directory = hook.run_directory(
             dag_id=task.dag_id,
             run_id=task.run_id,
             task_id=task.task_id,
@@ -197,13 +190,26 @@ class DeltaTableOperator(SparkOperator):
             try_number=task.try_number,
             job_id=spec.job_id,
         )
-        spec = replace(spec, result_uri=directory.result_uri)
+        try:
+            return self._run_in(directory, replace(spec, result_uri=directory.result_uri), context, hook=hook)
+        finally:
+            directory.discard()
+
+    def _run_in(
+        self, directory: RunDirectory, spec: JobSpec, context: Context, *, hook: DeltawardHook
+    ) -> dict[str, Any]:
+        name = as_optional_text("runner", self.runner)
+        chosen = chosen_runner(
+            hook.spark,
+            named=parse_runner(name) if name else None,
+            otherwise=self.default_runner or hook.settings.runner,
+        )
         runner = hook.get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:
             runner.cancel()
         self.log.info(
-            "Job %s (%s) on %s; files in %s", spec.job_id, spec.kind, spec.table.uri, directory.path
+            "Job %s (%s) on %s; files in %s", spec.job_id, spec.kind, spec.table.uri, directory.place
         )
         result = runner.run(spec, on_event=self._log_event)
         self._log_result(result)

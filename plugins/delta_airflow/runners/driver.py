@@ -19,6 +19,9 @@ STORAGE_OPTIONS_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
 SPARK_CONF_VARIABLE = "DELTAWARD_SPARK_CONF"
 """JSON object of settings that the driver gives its session: secrets, and those of a Connect session."""
 
+# Linux takes 128 KiB for a name and its value, and refuses to start a program with more.
+_MAX_VARIABLE_CHARACTERS = 120 << 10
+
 CONNECT_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name, no secret
 """Where Spark's own Connect client looks for its bearer token."""
 
@@ -51,6 +54,23 @@ def driver_program() -> Path:
     )
 
 
+def _options_text(options: Mapping[str, str]) -> str:
+    """Storage options as the driver reads them.
+
+    Raises:
+        ConfigurationError: they are longer than a variable can be; the driver would not start.
+    """
+    text = json.dumps(dict(options), sort_keys=True)
+    if len(text) > _MAX_VARIABLE_CHARACTERS:
+        longest = max(options, key=lambda name: len(options[name]))
+        raise ConfigurationError(
+            f"The storage options are too long for a driver: {len(text)} characters",
+            cause=f"A variable takes at most {_MAX_VARIABLE_CHARACTERS}; the longest option is {longest!r}",
+            fix="Name a file with the store's own certificates alone, not all that the machine trusts",
+        )
+    return text
+
+
 def driver_environment(
     settings: ConnectionSettings, *, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -75,7 +95,7 @@ def driver_environment(
     environment["PYTHONSAFEPATH"] = "1"
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = interpreter(settings)
     if settings.storage_options:
-        environment[STORAGE_OPTIONS_VARIABLE] = json.dumps(dict(settings.storage_options), sort_keys=True)
+        environment[STORAGE_OPTIONS_VARIABLE] = _options_text(settings.storage_options)
     if settings.connect_token:
         environment[CONNECT_TOKEN_VARIABLE] = settings.connect_token
     return environment

@@ -83,17 +83,29 @@ class RunDirectory:
         """`result_path` as a `file:` URI: what goes into JobSpec and XCom."""
         return self.result_path.as_uri()
 
+    @property
+    def place(self) -> str:
+        """Where the files stay, for people."""
+        return str(self.path)
+
     def write_spec(self, spec: JobSpec) -> None:
         """Write the spec, replacing one that is there."""
-        _write(self.spec_path, spec_to_json(spec))
+        self.write(self.spec_path.name, spec_to_json(spec))
 
     def write_result(self, result: JobResult) -> None:
         """Write the result, replacing one that is there."""
-        _write(self.result_path, result_to_json(result))
+        self.write(self.result_path.name, result_to_json(result))
 
     def write_state(self, state: RunState) -> None:
         """Write the state, replacing the one that is there."""
-        _write(self.state_path, json.dumps(state.to_json(), sort_keys=True))
+        self.write(self.state_path.name, json.dumps(state.to_json(), sort_keys=True))
+
+    def write(self, name: str, text: str) -> None:
+        """Write one file, which appears whole."""
+        write_whole(self.path / name, text)
+
+    def discard(self) -> None:
+        """End the use of the directory: the files stay where they are."""
 
     def read_state(self) -> RunState:
         """The state last written.
@@ -101,10 +113,7 @@ class RunDirectory:
         Raises:
             JobFailedError: there is none, or it is damaged.
         """
-        try:
-            return RunState.from_json(json.loads(self.state_path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise JobFailedError("The run's state cannot be read", cause=str(error)) from error
+        return read_state_file(self.state_path)
 
     def read_result(self, *, job_id: str) -> JobResult:
         """The result of job `job_id`.
@@ -138,8 +147,20 @@ def read_result_file(path: Path) -> JobResult:
         raise JobFailedError("The job's result cannot be read", cause=str(error)) from error
 
 
-def _write(path: Path, text: str) -> None:
-    # A reader (the driver, an audit) must never see half a file.
+def read_state_file(path: Path) -> RunState:
+    """Read one file with a run's state.
+
+    Raises:
+        JobFailedError: it is missing or damaged.
+    """
+    try:
+        return RunState.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise JobFailedError("The run's state cannot be read", cause=str(error)) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of which a reader (the driver, an audit) never sees a half."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)

@@ -54,6 +54,16 @@ def run_test_kind(path: Path, action: Any, **options: Any) -> JobResult:
     return run_job(job(path, "test"), JobContext(), registry=kind_that(action, **options))
 
 
+def test_a_local_table_takes_none_of_the_options_that_are_for_other_stores(table: Path) -> None:
+    context = JobContext(storage_options={"aws_region": "elsewhere"})
+    for uri in (str(table), table.as_uri()):
+        result = run_job(replace(job(table, "describe"), table=TableRef(uri=uri)), context)
+        assert result.status is JobStatus.SUCCEEDED, result.error
+    refused = run_job(replace(job(table, "describe"), table=TableRef(uri="gs://bucket/t")), context)
+    assert refused.error is not None
+    assert refused.error.code == ConfigurationError.code
+
+
 def test_the_whole_life_of_a_table(table: Path) -> None:
     results = [
         run_job(spec, JobContext())
