@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_core.errors import ConfigurationError
+from delta_core.storage.uri import uri_scheme
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -126,6 +127,74 @@ def as_texts(name: str, value: object) -> list[str]:
     if isinstance(value, (list, tuple)) and all(isinstance(entry, str) and entry for entry in value):
         return list(value)
     raise _invalid(name, value, "a list of texts")
+
+
+def as_rendered_texts(name: str, value: object) -> list[str]:
+    """A list of texts, given as one or as what a template makes of one; None gives an empty one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    return as_texts(name, _listed(name, value))
+
+
+def as_versions(name: str, value: object) -> list[int]:
+    """Versions of a table, ascending, each once: numbers, lists of them, and what templates make of either.
+
+    A job's summary stands for its commits, and for the one that had done its work when it found it done.
+    None and what a template makes of it give none, so that the result of a task that was skipped may be
+    named among others.
+
+    Raises:
+        ConfigurationError: something else is among them.
+    """
+    if _absent(value):
+        return []
+    if isinstance(value, str):
+        value = _listed(name, value)
+    if isinstance(value, Mapping):
+        by = value.get("applied_by")
+        value = [value.get("commits"), by.get("version") if isinstance(by, Mapping) else None]
+    if isinstance(value, (list, tuple)):
+        return sorted({version for entry in value for version in as_versions(name, entry)})
+    version = as_optional_int(name, value, minimum=0)
+    return [] if version is None else [version]
+
+
+def as_text_mapping(name: str, value: object) -> dict[str, str]:
+    """A mapping of texts, given as one or as JSON text; numbers and flags become the texts that tables hold.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    found = {} if _absent(value) else as_json_object(name, value)
+    if any(entry is None or isinstance(entry, (dict, list)) for entry in found.values()):
+        raise _invalid(name, value, "an object of texts")
+    return {key: entry if isinstance(entry, str) else json.dumps(entry) for key, entry in found.items()}
+
+
+def as_location(name: str, value: object) -> str:
+    """An absolute path or a URI: the same place on every machine.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    text = as_text(name, value)
+    if uri_scheme(text) is None and not text.startswith("/"):
+        raise _invalid(name, value, "an absolute path or a URI")
+    return text
+
+
+def _listed(name: str, value: object) -> object:
+    """A list that a template has made a text of, or the value as it is."""
+    if not isinstance(value, str):
+        return value
+    text = as_optional_text(name, value)
+    try:
+        return None if text is None else json.loads(text.replace("'", '"'))
+    except ValueError:
+        # No rendered list; whoever asked says what is expected.
+        return text
 
 
 def _absent(value: object) -> bool:

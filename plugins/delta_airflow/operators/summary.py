@@ -28,6 +28,8 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
         "version_to": result.version_to,
         "commits": list(result.commits),
         "already_applied": result.already_applied,
+        "applied_by": applied_by(result),
+        "note": applied_note(result),
         "metrics": {name: value for name, value in asdict(result.metrics).items() if value is not None},
         "warnings": list(result.warnings[:_MAX_WARNINGS]),
         "result_uri": result_uri,
@@ -45,6 +47,31 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
     if shortened:
         summary["shortened"] = shortened
     return summary
+
+
+def applied_by(result: JobResult) -> dict[str, Any] | None:
+    """The commit that had done the job's work already: its version, and the run as far as it says."""
+    by = result.applied_by
+    if by is None:
+        return None
+    told = {name: by.user_metadata.get(name) for name in ("dag", "task", "run", "try", "map_index")}
+    return {"version": by.version, **{name: _shown(value) for name, value in told.items()}}
+
+
+def applied_note(result: JobResult) -> str | None:
+    """Why nothing was done, in words for people; None when something was."""
+    if not result.already_applied:
+        return None
+    by = applied_by(result)
+    if by is None:
+        return "applied by a commit that is no longer in the log; nothing was done"
+    run = "" if by["run"] is None else f" by run {by['run']}"
+    return f"applied{run} at version {by['version']}; nothing was done"
+
+
+def _shown(value: object) -> str | int | None:
+    """A text or number of a commit that anybody may have written, as long as it is a short one."""
+    return value if isinstance(value, int) or (isinstance(value, str) and len(value) <= 300) else None
 
 
 def bounded_markdown(text: str, *, limit: int = MAX_MARKDOWN_CHARACTERS) -> tuple[str, bool]:
