@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import resource
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.storage.request_meter import METER, RequestTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUsage:
-    """Processor time of this process and its ended children, the clock, and the memory peak.
+    """Processor time of this process and its ended children, the clock, the memory peak, and requests.
 
-    `peak_rss_bytes` is the process's high-water mark, so a later job in one process never shows less
-    than an earlier one.
+    `store` counts what this process asked of stores, not what its children did. `peak_rss_bytes` is the
+    process's high-water mark, so a later job in one process never shows less than an earlier one.
     """
 
     cpu_seconds: float
     monotonic_seconds: float
     peak_rss_bytes: int
+    store: RequestTotals = field(default_factory=RequestTotals)
 
 
 def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:
@@ -31,4 +33,5 @@ def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:
         cpu_seconds=own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
         monotonic_seconds=clock.monotonic_seconds(),
         peak_rss_bytes=max(own.ru_maxrss, children.ru_maxrss) * unit_bytes,
+        store=METER.totals(),
     )

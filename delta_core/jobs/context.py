@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_core.actions.set_transaction import SetTransaction
@@ -18,6 +18,7 @@ from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import CommitProperties
@@ -57,6 +58,47 @@ class JobContext:
     def reporter(self) -> ProgressReporter:
         """Emits this job's events."""
         return ProgressReporter(sink=self.progress, job_id=self.job_id, clock=self.clock)
+
+    def with_table(self, spec: JobSpec, *, required: bool = True) -> JobContext:
+        """The context with the newest snapshot of the job's table.
+
+        Args:
+            spec: names the table, and the id that it must have.
+            required: False gives the context without a snapshot where there is no table.
+
+        Raises:
+            TableNotFoundError: there is no table, and it is required or its id is given.
+            JobError: the table there has another id.
+        """
+        store = self.require_store()
+        try:
+            snapshot = Snapshot.load(store, clock=self.clock)
+        except TableNotFoundError:
+            if required or spec.table.id is not None:
+                raise
+            return self
+        found = snapshot.metadata.id
+        if spec.table.id is not None and spec.table.id != found:
+            raise JobError(
+                f"the table at {store.uri} is not the one this job is for",
+                cause=f"the job names the table id {spec.table.id}, the table there has {found}",
+                fix="plan the job again for the table that is there now",
+            )
+        self.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=found)
+        return replace(self, snapshot=snapshot)
+
+    def allowed_roots(self, spec: JobSpec) -> tuple[LogStore, ...]:
+        """The stores of `params.allowed_root_uris`: where absolute paths of the log may lead. No request.
+
+        Raises:
+            InvalidUriError: no store serves a URI.
+            ConfigurationError: one is the whole file system.
+        """
+        return open_allowed_roots(
+            spec.params.get("allowed_root_uris") or (),
+            storage_options=self.storage_options,
+            clock=self.clock,
+        )
 
     def require_store(self) -> LogStore:
         """The table's store.

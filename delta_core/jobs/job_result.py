@@ -29,7 +29,12 @@ class JobErrorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMetrics:
-    """What the job cost and moved; None where it was not measured."""
+    """What the job cost and moved; None where it was not measured.
+
+    Attributes:
+        requests, bytes_read, bytes_written: of the driver's process to all stores while the job ran. What
+            Spark's executors read and write is not among them.
+    """
 
     files_added: int | None = None
     files_removed: int | None = None
@@ -37,6 +42,8 @@ class JobMetrics:
     bytes_removed: int | None = None
     rows: int | None = None
     requests: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
     cpu_seconds: float | None = None
     wall_seconds: float | None = None
     peak_rss_bytes: int | None = None

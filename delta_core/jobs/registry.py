@@ -22,6 +22,14 @@ ENTRY_POINT_GROUP: Final = "deltaward.jobs"
 JobHandler = Callable[[JobSpec, JobContext], JobResult]
 """Does the work of one kind. It raises DeltaError; `run_job` turns that into a result."""
 
+ALLOWED_ROOT_URIS: Final[JsonSchema] = {
+    "type": ["array", "null"],
+    "items": {"type": "string", "minLength": 1},
+    "description": "Where absolute paths of the log may lead, for a shallow clone. Files elsewhere are left "
+    "alone.",
+}
+"""The schema of the parameter of that name; see `JobContext.allowed_roots`."""
+
 _NO_PARAMS: Final[JsonSchema] = {"type": "object", "additionalProperties": False, "properties": {}}
 
 
@@ -35,6 +43,8 @@ class JobKind:
         params_schema: JSON Schema of `JobSpec.params`.
         needs_table: False when the kind may create the table; its context then has no snapshot.
         commits: False when the kind never commits, so that an idempotency key means nothing to it.
+        opens_table: False when the handler opens the table itself, by `JobContext.with_table`, since it may
+            not have to; its context then has no snapshot.
     """
 
     name: str
@@ -43,6 +53,7 @@ class JobKind:
     params_schema: Mapping[str, Any] = field(default_factory=lambda: _NO_PARAMS, hash=False)
     needs_table: bool = True
     commits: bool = True
+    opens_table: bool = True
 
     def check_params(self, params: Mapping[str, Any]) -> None:
         """Check a spec's parameters.

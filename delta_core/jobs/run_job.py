@@ -11,8 +11,6 @@ from delta_core.errors import (
     ConfigurationError,
     DeltaError,
     InvalidJobSpecError,
-    JobError,
-    TableNotFoundError,
     UnexpectedError,
 )
 from delta_core.execution.resources import ResourceUsage, resource_usage
@@ -23,7 +21,6 @@ from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
 from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
-from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lease import lease_directory
 from delta_core.storage.open import open_store
 
@@ -91,34 +88,18 @@ def _check_lease_name(name: str) -> None:
 
 def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
     store = open_store(spec.table.uri, storage_options=context.storage_options, clock=context.clock)
-    context = _with_table(spec, kind, replace(context, store=store))
+    context = replace(context, store=store)
+    if not kind.opens_table:
+        return context
+    context = context.with_table(spec, required=kind.needs_table)
     if context.snapshot is None:
         context.reporter.emit("snapshot.loaded", version=None)
-    else:
-        loaded = context.snapshot
-        context.reporter.emit("snapshot.loaded", version=loaded.version, table_id=loaded.metadata.id)
     return context
 
 
-def _with_table(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
-    store = context.require_store()
-    try:
-        snapshot = Snapshot.load(store, clock=context.clock)
-    except TableNotFoundError:
-        if kind.needs_table or spec.table.id is not None:
-            raise
-        return context
-    found = snapshot.metadata.id
-    if spec.table.id is not None and spec.table.id != found:
-        raise JobError(
-            f"the table at {store.uri} is not the one this job is for",
-            cause=f"the job names the table id {spec.table.id}, the table there has {found}",
-            fix="plan the job again for the table that is there now",
-        )
-    return replace(context, snapshot=snapshot)
-
-
 def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
+    if not kind.opens_table:
+        return None
     result = _applied(spec, kind, context)
     context.reporter.emit("idempotency.checked", already_applied=result is not None)
     return result
@@ -135,7 +116,7 @@ def _run(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult:
 
     def work(held: JobContext) -> JobResult:
         # Whoever had the lease until now may have done this very job.
-        latest = _with_table(spec, kind, held)
+        latest = held.with_table(spec, required=kind.needs_table) if kind.opens_table else held
         return _applied(spec, kind, latest) or kind.run(spec, latest)
 
     return run_under_lease(spec, context, work)
@@ -149,5 +130,8 @@ def _measured(result: JobResult, before: ResourceUsage, after: ResourceUsage) ->
             cpu_seconds=round(after.cpu_seconds - before.cpu_seconds, 6),
             wall_seconds=round(after.monotonic_seconds - before.monotonic_seconds, 6),
             peak_rss_bytes=max(after.peak_rss_bytes, result.metrics.peak_rss_bytes or 0),
+            requests=after.store.requests - before.store.requests,
+            bytes_read=after.store.bytes_read - before.store.bytes_read,
+            bytes_written=after.store.bytes_written - before.store.bytes_written,
         ),
     )

@@ -93,6 +93,8 @@ _METRICS: Final = (
     ("bytes_removed", "integer"),
     ("rows", "integer"),
     ("requests", "integer"),
+    ("bytes_read", "integer"),
+    ("bytes_written", "integer"),
     ("cpu_seconds", "number"),
     ("wall_seconds", "number"),
     ("peak_rss_bytes", "integer"),

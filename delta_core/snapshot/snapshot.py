@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.boundary import public_class, refuse_pickle
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
@@ -38,7 +38,12 @@ from delta_core.replay.state import ReplayState, build_state, checkpoint_domains
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
-from delta_core.snapshot.commit_time import commit_timestamp_ms, version_at_timestamp, whole_number
+from delta_core.snapshot.commit_time import (
+    commit_timestamp_ms,
+    read_commit_info,
+    version_at_timestamp,
+    whole_number,
+)
 from delta_core.snapshot.declaration import Declaration, unlisted_vector
 from delta_core.snapshot.domains import latest_domain
 from delta_core.snapshot.open_log import (
@@ -359,6 +364,20 @@ class Snapshot:
             since_ms = self._clock.now_ms() - self.properties.deleted_file_retention_ms
         state = self._state()
         return state.tombstones.since(since_ms, state.files)
+
+    def commit_infos(self) -> Mapping[int, CommitInfo]:
+        """What commits say of themselves, by version, as far as their bytes are in memory.
+
+        Those are the commits after the checkpoint until the live files are loaded, and the newest one after.
+        """
+        with self._lock:
+            log = self._open()
+        if log.segment.compactions:
+            return {}
+        return {
+            commit.version: read_commit_info(commit.data, path=commit.path) or CommitInfo()
+            for commit in log.commits
+        }
 
     @property
     def knows_files(self) -> bool:

@@ -26,6 +26,7 @@ from delta_core.errors import (
     WriteRefusedError,
 )
 from delta_core.forks import renew_lock_in_children
+from delta_core.storage.request_meter import METER
 
 DEFAULT_TABLE = "delta_log"
 """delta-storage's default name of the DynamoDB table."""
@@ -204,6 +205,7 @@ class DynamoDbEntries:
         from botocore.exceptions import BotoCoreError, ClientError
 
         send = getattr(single if once else patient, operation)
+        METER.count()
         try:
             answer: Mapping[str, Any] = send(TableName=self._table, **arguments)
             return answer

@@ -33,6 +33,7 @@ from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
+from delta_core.storage.request_meter import METER
 from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject
@@ -100,7 +101,9 @@ class LocalLogStore:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode):
                     raise not_found(path)
-                return _read_bytes(descriptor, found.st_size)
+                data = _read_bytes(descriptor, found.st_size)
+                METER.count(bytes_read=len(data))
+                return data
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -108,6 +111,7 @@ class LocalLogStore:
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError."""
+        METER.count()
         try:
             found = self._resolve(path).stat()
         except OSError as error:
@@ -124,6 +128,7 @@ class LocalLogStore:
         directory = self._resolve(path, directory=True)
         prefix = f"{path}/" if path else ""
         found: list[ObjectInfo] = []
+        METER.count()
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
@@ -146,6 +151,7 @@ class LocalLogStore:
         while pending:
             current = pending.pop()
             prefix = f"{current}/" if current else ""
+            METER.count()
             try:
                 with os.scandir(self._resolve(current, directory=True)) as entries:
                     listed = list(entries)
@@ -172,8 +178,10 @@ class LocalLogStore:
         target = self._resolve(path)
         try:
             # Opening a pipe would wait for whoever writes to it.
-            if not stat.S_ISREG(os.stat(target).st_mode):
+            found = os.stat(target)
+            if not stat.S_ISREG(found.st_mode):
                 raise not_found(path)
+            METER.count(bytes_read=found.st_size)
             # Arrow takes text for UTF-8, and a name need not be.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
@@ -199,12 +207,12 @@ class LocalLogStore:
             StorePermissionError: refused; nothing was created.
             PathEscapeError: a directory on the way is a symbolic link; nothing was created.
         """
-        target = self._resolve(path)
+        target = os.fspath(self._resolve(path))
         temporary = self._write_temporary(target, data, path)
         try:
             self._link(temporary, target, path)
             try:
-                _sync_directory(target.parent)
+                _sync_directory(os.path.dirname(target))
             except OSError as error:
                 raise AmbiguousWriteError(
                     f"{path!r} was created but could not be made durable.",
@@ -221,7 +229,7 @@ class LocalLogStore:
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = self._resolve(path)
+        target = os.fspath(self._resolve(path))
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
 
@@ -246,6 +254,7 @@ class LocalLogStore:
             directory = open_directory(self._root, parents, path=path)
             try:
                 os.unlink(name, dir_fd=directory)
+                METER.count()
             finally:
                 os.close(directory)
         except FileNotFoundError:
@@ -271,12 +280,12 @@ class LocalLogStore:
         Raises:
             PathEscapeError: a directory on the way is a symbolic link.
         """
-        target = self._resolve(path)
-        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+        target = os.fspath(self._resolve(path))
+        name, temporary = _temporary_beside(target)
         try:
-            with self._directory_of(target, path) as directory:
+            with self._directory_of(path) as directory:
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
-                inside = is_in(directory, temporary.name)
+                inside = is_in(directory, name)
         except OSError as error:
             raise translated(error, path, "create") from error
         try:
@@ -284,7 +293,7 @@ class LocalLogStore:
                 if not inside:
                     raise link_on_the_way(path)
                 yield sink
-            _sync_file(temporary)
+            METER.count(bytes_written=_sync_file(temporary))
         except BaseException as error:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -335,25 +344,25 @@ class LocalLogStore:
         return self._root.joinpath(*self._parts(path))
 
     @contextmanager
-    def _directory_of(self, target: Path, path: str) -> Iterator[int]:
+    def _directory_of(self, path: str) -> Iterator[int]:
         """A descriptor of the directory that an object is in, made where it is missing."""
         parents = self._parts(path)[:-1]
         try:
-            directory = open_directory(self._root, parents, path=path)
+            directory = open_directory(self._root, parents, path=path, make=True)
         except FileNotFoundError:
-            _make_directories(target.parent)
-            directory = open_directory(self._root, parents, path=path)
+            _make_directories(self._root)
+            directory = open_directory(self._root, parents, path=path, make=True)
         try:
             yield directory
         finally:
             os.close(directory)
 
-    def _write_temporary(self, target: Path, data: bytes, path: str) -> Path:
-        temporary = target.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+    def _write_temporary(self, target: str, data: bytes, path: str) -> str:
+        name, temporary = _temporary_beside(target)
         try:
-            with self._directory_of(target, path) as directory:
+            with self._directory_of(path) as directory:
                 descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                inside = is_in(directory, temporary.name)
+                inside = is_in(directory, name)
             try:
                 if not inside:
                     raise link_on_the_way(path)
@@ -361,6 +370,7 @@ class LocalLogStore:
                 while view:
                     view = view[os.write(descriptor, view) :]
                 os.fsync(descriptor)
+                METER.count(bytes_written=len(data))
             finally:
                 os.close(descriptor)
         except BaseException as error:
@@ -371,7 +381,7 @@ class LocalLogStore:
             raise
         return temporary
 
-    def _link(self, temporary: Path, target: Path, path: str) -> None:
+    def _link(self, temporary: str, target: str, path: str) -> None:
         try:
             os.link(temporary, target)
         except FileExistsError as error:
@@ -400,17 +410,23 @@ class LocalLogStore:
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
 
-    def _rename(self, temporary: Path, target: Path, path: str) -> None:
+    def _rename(self, temporary: str, target: str, path: str) -> None:
         try:
             os.replace(temporary, target)
-            _sync_directory(target.parent)
+            _sync_directory(os.path.dirname(target))
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
             raise translated(error, path, "write") from error
 
 
-def _is_linked(temporary: Path, target: Path) -> bool:
+def _temporary_beside(target: str) -> tuple[str, str]:
+    """The name and the path of a file that does not exist, in the directory of another."""
+    name = f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
+    return name, f"{os.path.dirname(target)}/{name}"
+
+
+def _is_linked(temporary: str, target: str) -> bool:
     """Whether the name is one of our own file. Counting its links is not enough: backups make links, too."""
     try:
         return os.path.samestat(os.lstat(temporary), os.lstat(target))
@@ -418,7 +434,7 @@ def _is_linked(temporary: Path, target: Path) -> bool:
         return False
 
 
-def _is_blocked(target: Path) -> bool:
+def _is_blocked(target: str) -> bool:
     """Whether what has the name is no file, nor a link to one."""
     try:
         mode = os.lstat(target).st_mode
@@ -458,15 +474,17 @@ def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _sync_file(path: Path) -> None:
+def _sync_file(path: str | Path) -> int:
+    """Flush a file; its size."""
     descriptor = os.open(path, _READ)
     try:
         os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
 
 
-def _sync_directory(directory: Path) -> None:
+def _sync_directory(directory: str | Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

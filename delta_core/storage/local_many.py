@@ -14,6 +14,7 @@ from delta_core.storage.listed_files import BATCH_ROWS, ListedFiles, ListedRows
 from delta_core.storage.local_errors import translated
 from delta_core.storage.local_walk import open_directory
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.request_meter import METER
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject, delete_one_by_one
 
@@ -49,6 +50,7 @@ def walk_directory(root: Path, path: str, *, temporary_prefix: str) -> Iterator[
         finally:
             follow = os.O_NOFOLLOW
         rows.enter(current)
+        METER.count()
         try:
             # By its descriptor: a name alone is looked up faster than a path.
             yield from _read(directory, rows, prefix, pending, temporary_prefix)
@@ -138,4 +140,5 @@ def _delete_in(directory: int, name_at: int, objects: Iterable[SeenObject], root
             raise failure from error
         files += 1
         size_total += size_bytes
+    METER.count(files)
     return Deleted(files=files, size_bytes=size_total, changed=tuple(changed))

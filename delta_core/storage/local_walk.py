@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from delta_core.errors import PathEscapeError
@@ -17,7 +18,7 @@ from delta_core.errors import PathEscapeError
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
-def open_directory(root: Path, parts: Sequence[str], *, path: str) -> int:
+def open_directory(root: Path, parts: Sequence[str], *, path: str, make: bool = False) -> int:
     """A descriptor of a directory below the root, for names below it. The caller closes it.
 
     The root itself may be a link. Cost: two system calls for each part.
@@ -26,10 +27,11 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str) -> int:
         root: of the table.
         parts: of the directory's path below it; none is the root itself.
         path: the object's, for messages.
+        make: make what is missing below the root, each directory durable in its own parent.
 
     Raises:
         PathEscapeError: one of the parts is a symbolic link.
-        FileNotFoundError: one of them is missing; none before it is a link.
+        FileNotFoundError: one of them is missing, or the root is; none before it is a link.
         NotADirectoryError: one of them is a file.
         OSError: another answer of the system.
     """
@@ -37,7 +39,7 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str) -> int:
     try:
         for part in parts:
             try:
-                inner = os.open(part, _ENTER | os.O_NOFOLLOW, dir_fd=descriptor)
+                inner = _enter(part, descriptor, make=make)
             except OSError as error:
                 if _is_link(part, descriptor):
                     raise link_on_the_way(path) from error
@@ -48,6 +50,23 @@ def open_directory(root: Path, parts: Sequence[str], *, path: str) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _enter(name: str, directory: int, *, make: bool) -> int:
+    try:
+        return os.open(name, _ENTER | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=directory)
+    # What only enters a directory cannot flush it.
+    flushed = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
+    try:
+        os.fsync(flushed)
+    finally:
+        os.close(flushed)
+    return os.open(name, _ENTER | os.O_NOFOLLOW, dir_fd=directory)
 
 
 def is_in(directory: int, name: str) -> bool:

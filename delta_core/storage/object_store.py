@@ -32,6 +32,7 @@ from delta_core.storage.object_store_errors import create_error, read_error, wri
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
+from delta_core.storage.request_meter import METER
 from delta_core.storage.side_by_side import side_by_side
 from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import has_control_characters, plain_parts
@@ -138,13 +139,17 @@ class ObjectLogStore:
         key = self._key(path)
         with _translating(read_error, path, verb="read"):
             client = self._clients.patient
-            return bytes(obstore.get(client, key).bytes())
+            METER.count()
+            data = bytes(obstore.get(client, key).bytes())
+            METER.count(0, bytes_read=len(data))
+            return data
 
     def head(self, path: str) -> ObjectInfo:
         """Size and time of one object. Raises ObjectNotFoundError. One request."""
         key = self._key(path)
         with _translating(read_error, path, verb="inspect"):
             client = self._clients.patient
+            METER.count()
             return _info(path, obstore.head(client, key))
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
@@ -169,11 +174,15 @@ class ObjectLogStore:
         if offset is None:
             client = self._clients.patient
             result = obstore.list_with_delimiter(client, prefix.rstrip("/") or None)
+            names = len(result["objects"]) + len(result["common_prefixes"])
+            METER.count(max(1, -(-names // _LIST_PAGE)))
             found.extend(self._infos(result["objects"]))
             return None
         client = self._clients.patient
         stream = obstore.list(client, prefix.rstrip("/") or None, offset=offset, chunk_size=_LIST_PAGE)
-        for page in stream:
+        METER.count()
+        for number, page in enumerate(stream):
+            METER.count(1 if number else 0)
             for meta in page:
                 name, slash, _ = meta["path"].removeprefix(prefix).partition("/")
                 if slash:
@@ -209,7 +218,10 @@ class ObjectLogStore:
         def fetch(begin: int, length: int) -> bytes:
             with _translating(read_error, path, verb="read"):
                 client = self._clients.patient
-                return bytes(obstore.get_range(client, key, start=begin, length=length))
+                METER.count()
+                data = bytes(obstore.get_range(client, key, start=begin, length=length))
+                METER.count(0, bytes_read=len(data))
+                return data
 
         return open_ranged(fetch, size_bytes=size_bytes)
 
@@ -251,6 +263,7 @@ class ObjectLogStore:
     def _create(self, key: str, path: str, data: bytes) -> None:
         with _translating(create_error, path):
             client = self._clients.single
+            METER.count(bytes_written=len(data))
             obstore.put(client, key, data, mode="create", use_multipart=False)
 
     def _create_for_probe(self, path: str, data: bytes) -> None:
@@ -261,6 +274,7 @@ class ObjectLogStore:
         key = self._key(path)
         with _translating(write_error, path):
             client = self._clients.patient
+            METER.count(_puts(len(data)), bytes_written=len(data))
             obstore.put(client, key, data, use_multipart=len(data) > SINGLE_PUT_BYTES)
 
     def delete(self, path: str) -> None:
@@ -271,6 +285,7 @@ class ObjectLogStore:
             _translating(write_error, path, verb="delete"),
             contextlib.suppress(exceptions.NotFoundError, FileNotFoundError),
         ):
+            METER.count()
             obstore.delete(client, key)
 
     @contextmanager
@@ -289,6 +304,7 @@ class ObjectLogStore:
             size_bytes = os.path.getsize(spool)
             with open(spool, "rb") as source, _translating(write_error, path):
                 client = self._clients.patient
+                METER.count(_puts(size_bytes), bytes_written=size_bytes)
                 obstore.put(
                     client,
                     key,
@@ -316,6 +332,7 @@ class ObjectLogStore:
                 page = next(stream, None)
             if page is None:
                 return
+            METER.count()
             yield page
 
     def _key(self, path: str) -> str:
@@ -337,6 +354,11 @@ class ObjectLogStore:
             # Some tools make objects that stand for directories.
             if path and not path.endswith("/"):
                 yield _info(path, meta)
+
+
+def _puts(size_bytes: int) -> int:
+    """How many requests write an object: more than one where it goes in parts."""
+    return 1 if size_bytes <= SINGLE_PUT_BYTES else -(-size_bytes // SINGLE_PUT_BYTES) + 2
 
 
 def _bound(function: Callable[[str], ObjectInfo], path: str) -> Callable[[], ObjectInfo]:

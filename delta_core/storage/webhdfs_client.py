@@ -24,6 +24,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
 from delta_core.forks import renew_lock_in_children
+from delta_core.storage.request_meter import METER
 from delta_core.storage.service_address import require_service_address
 from delta_core.storage.webhdfs_address import WebHdfsAddress
 
@@ -231,8 +232,12 @@ class WebHdfsClient:
         import httpx
 
         # Errors are raised without their origin: a request's URL, which they hold, may hold the token.
+        sent = 0 if headers is None else int(headers.get("Content-Length", "0"))
+        METER.count(bytes_written=sent)
         try:
-            return self._http().request(method, url, content=content, headers=headers)
+            answer = self._http().request(method, url, content=content, headers=headers)
+            METER.count(0, bytes_read=len(answer.content))
+            return answer
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise WebHdfsSilentError(self._told(error, url), sent=False) from None
         except httpx.InvalidURL:

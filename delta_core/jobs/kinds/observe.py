@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.clustering import ClusteringPlan, plan_clustering
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
-from delta_core.maintenance.observe import MaintenanceRules, decide, observe
+from delta_core.maintenance.observe import LastLook, MaintenanceRules, TableHealth, decide, observe
 from delta_core.maintenance.vacuum import plan_vacuum
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _OBSERVE_PARAMS: Final = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {"target_size_bytes": {"type": ["integer", "null"], "minimum": 1}},
+    "properties": {
+        "target_size_bytes": {"type": ["integer", "null"], "minimum": 1},
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
+    },
 }
 
 _PLAN_PARAMS: Final = {
@@ -42,6 +47,11 @@ _PLAN_PARAMS: Final = {
             },
             "description": "A resolved policy: when each verb is due.",
         },
+        "since": {
+            "type": ["object", "null"],
+            "description": "`output.seen` of an earlier plan of the table: only what changed since is read.",
+        },
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
         "list_vacuum": {
             "type": "boolean",
             "description": "Also list the store for what a vacuum would delete.",
@@ -55,40 +65,81 @@ def run_observe(spec: JobSpec, context: JobContext) -> JobResult:
     health = observe(
         context.require_snapshot(),
         target_size_bytes=spec.params.get("target_size_bytes"),
+        reach=_reach(spec, context),
         clock=context.clock,
     )
     return context.succeeded(spec, output={"health": health.to_json()})
 
 
 def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
-    """Facts, decisions, and the plans of the verbs that are due."""
-    snapshot = context.require_snapshot()
+    """Facts, decisions, and the plan of the compaction.
+
+    An unchanged table costs one listing when the last look is given.
+    """
     rules = MaintenanceRules.from_json(spec.params.get("rules") or {})
-    health = observe(
-        snapshot,
-        target_size_bytes=rules.compaction_target_size_bytes,
-        cluster_columns=rules.cluster_columns,
-        clock=context.clock,
-    )
-    decisions = decide(health, rules)
-    target = rules.compaction_target_size_bytes
-    compaction: CompactionPlan | ClusteringPlan
-    if health.clustered_by:
-        compaction = plan_clustering(snapshot, target_size_bytes=target)
+    target, columns = rules.compaction_target_size_bytes, rules.cluster_columns
+    since = _since(spec)
+    asked = {
+        "target_size_bytes": target,
+        "cluster_columns": list(columns),
+        "allowed_root_uris": list(spec.params.get("allowed_root_uris") or ()),
+    }
+    listed = spec.params.get("list_vacuum", False)
+    output: dict[str, Any] = {"rules": rules.to_json()}
+    if since is not None and since.asked == asked and not listed and since.holds(context.require_store()):
+        seen: LastLook | None = since
+        health, compaction = since.at(context.clock.now_ms()), since.compaction
+        versions = {"version_from": health.version, "version_to": health.version}
     else:
-        compaction = plan_compaction(snapshot, target_size_bytes=target)
-    output = {
+        context = context.with_table(spec)
+        snapshot, reach = context.require_snapshot(), _reach(spec, context)
+        health = observe(
+            snapshot,
+            target_size_bytes=target,
+            cluster_columns=columns,
+            before=None if since is None else since.health,
+            reach=reach,
+            clock=context.clock,
+        )
+        compaction = _planned(snapshot, health, target, reach).predicted()
+        seen = LastLook.of(snapshot, health, compaction=compaction, asked=asked)
+        versions = {}
+        if listed:
+            vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
+            output["vacuum"] = vacuum.predicted()
+    decisions = decide(health, rules)
+    output |= {
         "health": health.to_json(),
-        "rules": rules.to_json(),
         "decisions": [decision.to_json() for decision in decisions],
         "due": [decision.verb for decision in decisions if decision.due],
-        "compaction": compaction.predicted(),
+        "compaction": dict(compaction),
+        "seen": None if seen is None else seen.to_json(),
     }
-    if spec.params.get("list_vacuum", False):
-        vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
-        output["vacuum"] = vacuum.predicted()
-    context.reporter.emit("files.planned", files=compaction.num_files, bytes=compaction.total_bytes)
-    return context.succeeded(spec, predicted=compaction.predicted(), output=output)
+    context.reporter.emit(
+        "files.planned", files=compaction["files_removed"], bytes=compaction["bytes_removed"]
+    )
+    return context.succeeded(spec, predicted=compaction, output=output, **versions)
+
+
+def _planned(
+    snapshot: Snapshot, health: TableHealth, target_size_bytes: int | None, reach: DataAccess
+) -> CompactionPlan | ClusteringPlan:
+    if health.clustered_by:
+        return plan_clustering(snapshot, target_size_bytes=target_size_bytes, reach=reach)
+    return plan_compaction(snapshot, target_size_bytes=target_size_bytes, reach=reach)
+
+
+def _reach(spec: JobSpec, context: JobContext) -> DataAccess:
+    return DataAccess(allowed_roots=context.allowed_roots(spec), clock=context.clock)
+
+
+def _since(spec: JobSpec) -> LastLook | None:
+    """The last look, unless it was at another table than the job's."""
+    document = spec.params.get("since")
+    if document is None:
+        return None
+    found = LastLook.from_json(document)
+    return found if spec.table.id in (None, found.health.table_id) else None
 
 
 OBSERVE: Final = JobKind(
@@ -104,4 +155,5 @@ PLAN: Final = JobKind(
     help="Tell which maintenance is due, and why.",
     params_schema=_PLAN_PARAMS,
     commits=False,
+    opens_table=False,
 )

@@ -9,7 +9,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobMetrics, JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.clustering import (
     ClusteringPlan,
     OrderingResult,
@@ -27,6 +27,7 @@ from delta_core.maintenance.compaction import (
 )
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _Plan = CompactionPlan | ZOrderPlan | ClusteringPlan
 
@@ -72,6 +73,7 @@ _PARAMS: Final = {
             "description": "Z-order and clustering: memory for rows; what needs more goes over disk.",
         },
         "compression": {"enum": ["snappy", "zstd", "none"], "description": "Codec of the new files."},
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
         "dry_run": {"type": "boolean", "description": "Plan only."},
     },
 }
@@ -80,7 +82,8 @@ _PARAMS: Final = {
 def run(spec: JobSpec, context: JobContext) -> JobResult:
     """Plan, then apply; nothing to do commits nothing."""
     snapshot = context.require_snapshot()
-    plan = _planned(snapshot, spec.params)
+    roots = context.allowed_roots(spec)
+    plan = _planned(snapshot, spec.params, DataAccess(allowed_roots=roots, clock=context.clock))
     bins = len(plan.bins) if isinstance(plan, CompactionPlan) else len(plan.groups)
     context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if spec.params.get("dry_run", False):
@@ -113,7 +116,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     )
 
 
-def _planned(snapshot: Snapshot, params: Mapping[str, Any]) -> _Plan:
+def _planned(snapshot: Snapshot, params: Mapping[str, Any], reach: DataAccess) -> _Plan:
     columns = params.get("z_order_by")
     target = params.get("target_size_bytes")
     if columns:
@@ -125,6 +128,7 @@ def _planned(snapshot: Snapshot, params: Mapping[str, Any]) -> _Plan:
             target_size_bytes=target,
             min_new_fraction=params.get("min_new_fraction") or 0.0,
             full=params.get("full", False),
+            reach=reach,
         )
     clustering = clustering_of(snapshot)
     if clustering is not None and clustering.columns:
@@ -135,6 +139,7 @@ def _planned(snapshot: Snapshot, params: Mapping[str, Any]) -> _Plan:
             target_size_bytes=target,
             min_new_fraction=params.get("min_new_fraction") or 0.0,
             full=params.get("full", False),
+            reach=reach,
         )
     why = "without z_order_by, and without clustering columns, only small files are rewritten"
     _refuse_options(params, _OF_ORDERING, why=why, fix="name the columns in z_order_by, or leave it out")
@@ -143,6 +148,7 @@ def _planned(snapshot: Snapshot, params: Mapping[str, Any]) -> _Plan:
         predicate=params.get("predicate"),
         target_size_bytes=target,
         min_file_size_bytes=params.get("min_file_size_bytes"),
+        reach=reach,
     )
 
 
@@ -159,10 +165,12 @@ def _apply(snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext) 
     compression = spec.params.get("compression", "snappy")
     executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
     properties = context.commit_properties(spec)
+    roots = context.allowed_roots(spec)
     if isinstance(plan, ZOrderPlan):
         return apply_z_order(
             snapshot,
             plan,
+            allowed_roots=roots,
             memory_limit_bytes=spec.params.get("memory_limit_bytes"),
             executor=executor,
             properties=properties,
@@ -175,6 +183,7 @@ def _apply(snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext) 
         return apply_clustering(
             snapshot,
             plan,
+            allowed_roots=roots,
             memory_limit_bytes=spec.params.get("memory_limit_bytes"),
             executor=executor,
             properties=properties,
@@ -186,6 +195,7 @@ def _apply(snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext) 
     return apply_compaction(
         snapshot,
         plan,
+        allowed_roots=roots,
         executor=executor,
         properties=properties,
         progress=context.reporter,

@@ -5,17 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from delta_core.errors import ConfigurationError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
-from delta_core.maintenance.verify import verify_table
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
+from delta_core.maintenance.verify import VerificationReport, verify_commits, verify_table
 from delta_core.snapshot.snapshot import Snapshot
+
+_OF_THE_TABLE: Final = ("version_to", "version_from", "expected_rows", "sample_footers")
 
 _PARAMS: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
+        "commits": {
+            "type": ["array", "null"],
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Check what these commits added, and that those which change no data kept every "
+            "row; nothing else of the table is looked at. Null checks the whole table.",
+        },
         "version_to": {
             "type": ["integer", "null"],
             "minimum": 0,
@@ -28,12 +37,20 @@ _PARAMS: Final = {
         },
         "expected_rows": {"type": ["integer", "null"], "minimum": 0},
         "sample_footers": {"type": "integer", "minimum": 0},
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
     },
 }
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Check, and report every check whether it passed or not."""
+    """Check, and report every check whether it passed or not.
+
+    An empty list of commits asks nothing of the store.
+    """
+    commits = spec.params.get("commits")
+    if commits is not None:
+        return _reported(spec, context, _of_commits(spec, context, commits))
+    context = context.with_table(spec)
     snapshot = context.require_snapshot()
     params = spec.params
     version = params.get("version_to")
@@ -45,8 +62,26 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         compare_with_version=params.get("version_from"),
         expected_rows=params.get("expected_rows"),
         sample_footers=params.get("sample_footers", 20),
+        allowed_roots=context.allowed_roots(spec),
         clock=context.clock,
     )
+    return _reported(spec, context, report)
+
+
+def _of_commits(spec: JobSpec, context: JobContext, commits: list[int]) -> VerificationReport:
+    given = [name for name in _OF_THE_TABLE if spec.params.get(name) is not None]
+    if given:
+        raise ConfigurationError(
+            f"{', '.join(given)} has no meaning beside commits.",
+            cause="Single commits are checked, not a version of the table.",
+            fix="Leave it out, or leave commits out.",
+        )
+    return verify_commits(
+        context.require_store(), commits, allowed_roots=context.allowed_roots(spec), clock=context.clock
+    )
+
+
+def _reported(spec: JobSpec, context: JobContext, report: VerificationReport) -> JobResult:
     output = {"report": report.to_json()}
     actual = {
         "checks": len(report.checks),
@@ -60,7 +95,8 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
 VERIFY: Final = JobKind(
     name="verify",
     run=run,
-    help="Check the table, and that two versions hold the same rows.",
+    help="Check commits, or the whole table, or that two versions hold the same rows.",
     params_schema=_PARAMS,
     commits=False,
+    opens_table=False,
 )

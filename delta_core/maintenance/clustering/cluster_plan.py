@@ -12,16 +12,19 @@ from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.columns import has_order, is_unclustered, liquid_cube_of
 from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPlan, common_fields
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.schema.column_paths import type_at
 from delta_core.snapshot.arguments import share, whole_bytes
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.clustering_domain import ClusteringColumns
 
 FULL_CUBE_FILES: Final = 100
@@ -96,6 +99,7 @@ def plan_clustering(
     target_size_bytes: int | None = None,
     min_new_fraction: float = 0.0,
     full: bool = False,
+    reach: DataAccess | None = None,
 ) -> ClusteringPlan:
     """Choose the files of a clustered table that are to be clustered, incrementally.
 
@@ -111,6 +115,8 @@ def plan_clustering(
         min_new_fraction: from 0 to 1; nothing is done while a smaller share of the table's bytes is not
             clustered.
         full: cluster again what others clustered, or what was clustered by other columns.
+        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
+            clone shares with its source; None plans for all.
 
     Raises:
         ConfigurationError: what `require_clustering` refuses, or a number that makes no sense.
@@ -127,7 +133,10 @@ def plan_clustering(
             f"Clustering to files of {target} bytes is not possible", fix="give a positive target size"
         )
     names = column_names(clustering, snapshot)
-    rows = snapshot.files.to_table(_COLUMNS).to_pylist()
+    files = snapshot.files.to_table(_COLUMNS)
+    if reach is not None:
+        files = files.filter(pa.array(reachable(files["path"], snapshot.store, reach)))
+    rows = files.to_pylist()
     for row in rows:
         row["cube"] = liquid_cube_of(row["clustering_provider"], dict(row["tags"] or ()), names)
     chosen = _candidates(rows, full_cube=FULL_CUBE_FILES * target, full=full)

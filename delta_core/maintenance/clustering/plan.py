@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Self
 
+import pyarrow as pa
+
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
@@ -15,9 +17,11 @@ from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPl
 from delta_core.maintenance.compaction.plan import files_in, partition_names, partition_predicate
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.arguments import share, whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _KIND = "z_order"
 _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms", "tags"]
@@ -59,6 +63,7 @@ def plan_z_order(
     target_size_bytes: int | None = None,
     min_new_fraction: float = 0.0,
     full: bool = False,
+    reach: DataAccess | None = None,
 ) -> ZOrderPlan:
     """Choose the partitions whose rows are to be put into the Z-order of some columns.
 
@@ -73,6 +78,8 @@ def plan_z_order(
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
         min_new_fraction: from 0 (rewrite as soon as anything is out of order) to 1.
         full: rewrite every partition.
+        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
+            clone shares with its source; None plans for all.
 
     Raises:
         ConfigurationError: what `clustering_columns` and `refuse_clustered` refuse, or a number that makes
@@ -91,7 +98,10 @@ def plan_z_order(
         )
     names = tuple(item.name for item in clustering_columns(snapshot, columns))
     condition = partition_predicate(snapshot, predicate)
-    rows = files_in(snapshot, condition).to_table(_COLUMNS).to_pylist()
+    files = files_in(snapshot, condition).to_table(_COLUMNS)
+    if reach is not None:
+        files = files.filter(pa.array(reachable(files["path"], snapshot.store, reach)))
+    rows = files.to_pylist()
     groups = tuple(
         group
         for group in _groups(rows, partition_names(snapshot), names, target)

@@ -18,11 +18,13 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.maintenance.compaction.bin_plan import BinPlan, CompactionBin
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
+from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
 from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
 """What `bins_of` needs of live files."""
@@ -52,6 +54,7 @@ def plan_compaction(
     predicate: Expression | str | None = None,
     target_size_bytes: int | None = None,
     min_file_size_bytes: int | None = None,
+    reach: DataAccess | None = None,
 ) -> CompactionPlan:
     """Put the small files of each partition into bins of at most the target size.
 
@@ -64,6 +67,8 @@ def plan_compaction(
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
         min_file_size_bytes: files smaller than this are small; three quarters of the target when None, so
             that a file near the target is not rewritten for the sake of a tiny neighbour.
+        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
+            clone shares with its source; None plans for all.
 
     Raises:
         ExpressionError: the predicate does not parse or names a column that is no partition column.
@@ -82,6 +87,8 @@ def plan_compaction(
         )
     condition = partition_predicate(snapshot, predicate)
     files = files_in(snapshot, condition).to_table(FILE_COLUMNS)
+    if reach is not None:
+        files = files.filter(pa.array(reachable(files["path"], snapshot.store, reach)))
     bins = tuple(bins_of(files.filter(pc.less(files["size_bytes"], small)), snapshot, target, smallest_bin=2))
     return CompactionPlan(
         table_id=snapshot.metadata.id,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,14 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.log.listing import list_log
 from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
+from delta_core.maintenance.observe.operations import last_times_ms
+from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.snapshot.clustering import clustering_of
-from delta_core.snapshot.history import HistoryEntry, history
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
 
 _HISTORY_LIMIT = 200
+_OPTIMIZE, _VACUUM = "OPTIMIZE", "VACUUM END"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class TableHealth:
         unclustered_files, unclustered_bytes: files that are not in Z-order by the columns asked about; of a
             clustered table, those that nobody clustered; 0 when no columns were asked about.
         clustered_by: the table's clustering columns.
-        last_optimize_ms, last_vacuum_ms: from the newest 200 commits; None when not among them.
+        last_optimize_ms, last_vacuum_ms: from the newest 200 commits, or from what was seen before; None when
+            neither tells.
     """
 
     uri: str
@@ -71,28 +75,58 @@ class TableHealth:
         """The facts as a JSON object."""
         return {**asdict(self), "clustered_by": list(self.clustered_by)}
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The facts that `to_json` wrote.
+
+        Raises:
+            TypeError: a fact is missing, or one is not known.
+        """
+        known = {item.name for item in fields(cls)}
+        unknown = sorted(set(document) - known)
+        if unknown:
+            raise TypeError(f"unknown facts: {', '.join(unknown)}")
+        return cls(**{**document, "clustered_by": tuple(document.get("clustered_by") or ())})
+
 
 def observe(
     snapshot: Snapshot,
     *,
     target_size_bytes: int | None = None,
     cluster_columns: Sequence[str] = (),
+    before: TableHealth | None = None,
+    reach: DataAccess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> TableHealth:
-    """Gather the facts. Reads no data file. Requests: one listing and up to 200 commits.
+    """Gather the facts. Reads no data file.
+
+    Requests, besides those of loading the snapshot: one listing, and the newest commits until an OPTIMIZE and
+    a VACUUM are found, at most 200 and none that was looked at before.
 
     Args:
         snapshot: the version to look at.
         target_size_bytes: what counts as full; `delta.targetFileSize` when None.
         cluster_columns: count the files that are not in Z-order by these; a clustered table goes by its own.
+        before: the facts of an earlier version, which say what the commits up to it would. Those of another
+            table, or of a later version, count for nothing.
+        reach: files that are neither in the table nor below a root allowed here count neither as small nor as
+            not clustered; None counts all.
+        clock: the time that retention is counted back from.
 
     Raises:
         ConfigurationError: the table cannot be put into Z-order by these columns.
     """
     target = target_size_bytes or snapshot.properties.target_file_size_bytes
+    # Before the live files are loaded: the commits' bytes are let go then.
+    known = snapshot.commit_infos()
+    if before is not None and (before.table_id != snapshot.metadata.id or before.version > snapshot.version):
+        before = None
     files = snapshot.files
     sizes = files.to_table(["size_bytes"])["size_bytes"].to_numpy()
-    small = sizes < target * 3 // 4
+    within = np.ones(len(sizes), dtype=np.bool_)
+    if reach is not None:
+        within = reachable(files.to_table(["path"])["path"], snapshot.store, reach)
+    small = (sizes < target * 3 // 4) & within
     groups = _partition_groups(snapshot)
     per_group = np.bincount(groups[small], minlength=int(groups.max()) + 1 if len(groups) else 0)
     now_ms = clock.now_ms()
@@ -103,14 +137,21 @@ def observe(
     )
     clustering = clustering_of(snapshot)
     if clustering is not None and clustering.columns:
-        unordered = unclustered_files(snapshot, clustering)
+        unordered = unclustered_files(snapshot, clustering) & within
         compactable = int((small & unordered).sum())
     else:
-        unordered = _outside_order(snapshot, cluster_columns)
+        unordered = _outside_order(snapshot, cluster_columns) & within
         compactable = int(per_group[per_group > 1].sum())
     segment = snapshot.segment
     listing = list_log(snapshot.store)
-    entries = history(snapshot, limit=_HISTORY_LIMIT)
+    times_ms = last_times_ms(
+        snapshot,
+        listing,
+        (_OPTIMIZE, _VACUUM),
+        after_version=-1 if before is None else before.version,
+        limit=_HISTORY_LIMIT,
+        known=known,
+    )
     return TableHealth(
         uri=snapshot.store.uri,
         table_id=snapshot.metadata.id,
@@ -134,8 +175,8 @@ def observe(
         expired_tombstones=expired.num_rows,
         expired_tombstone_bytes=_sum(expired),
         deleted_file_retention_ms=retention_ms,
-        last_optimize_ms=_last(entries, ("OPTIMIZE",)),
-        last_vacuum_ms=_last(entries, ("VACUUM END",)),
+        last_optimize_ms=times_ms.get(_OPTIMIZE, None if before is None else before.last_optimize_ms),
+        last_vacuum_ms=times_ms.get(_VACUUM, None if before is None else before.last_vacuum_ms),
         unclustered_files=int(unordered.sum()),
         unclustered_bytes=int(sizes[unordered].sum()),
         clustered_by=column_names(clustering, snapshot) if clustering is not None else (),
@@ -166,7 +207,3 @@ def _partition_groups(snapshot: Snapshot) -> np.ndarray[Any, np.dtype[np.int64]]
 
 def _sum(tombstones: pa.Table) -> int:
     return int(pc.sum(tombstones["size_bytes"]).as_py() or 0)
-
-
-def _last(entries: list[HistoryEntry], operations: tuple[str, ...]) -> int | None:
-    return next((e.timestamp_ms for e in entries if e.commit_info.operation in operations), None)

@@ -106,7 +106,8 @@ def test_events_come_in_the_order_of_the_contract(table: Path, kind: str) -> Non
     assert {event.job_id for event in sink.events} == {"j-7"}
     positions = [EVENT_NAMES.index(name) for name in sink.names]
     assert positions == sorted(positions)
-    assert sink.names[:3] == ["job.started", "snapshot.loaded", "idempotency.checked"]
+    first = ["job.started", "snapshot.loaded", *([] if kind == "plan" else ["idempotency.checked"])]
+    assert sink.names[: len(first)] == first
     assert sink.names[-1] == "job.finished"
 
 

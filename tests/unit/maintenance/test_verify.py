@@ -42,14 +42,14 @@ def test_files_that_both_versions_have_are_not_read(make_table: MakeTable, helpe
     report = verify_table(helpers.snapshot_of(path), compare_with_version=5)
     assert not report.passed
     assert dict(report.checks[-1].figures) == {"rows_compared": 3, "files_read": 1}
-    assert report.checks[-1].detail == "3 rows more than version 5"
+    assert report.checks[-1].detail == "version 6 has 3 rows more than version 5"
 
 
 def test_a_changed_value_is_found_and_the_column_named(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=2)
     deltalake.DeltaTable(str(path)).update({"text": "'other'"}, predicate="id = 3")
     report = verify_table(helpers.snapshot_of(path), compare_with_version=1)
-    assert report.checks[-1].detail == "rows differ from version 1, in text"
+    assert report.checks[-1].detail == "the rows of version 2 differ from those of version 1, in text"
     assert "same_rows" in report.error().problem
 
 

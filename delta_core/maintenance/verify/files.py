@@ -1,0 +1,204 @@
+"""The files that a check looks at, and their rows as a reader of the table sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.errors import DeltaError, ObjectNotFoundError, PathEscapeError, RowTrackingDisabledError
+from delta_core.maintenance.rewriting.byte_sum import recorded_sum, sum_of
+from delta_core.maintenance.verify.row_hash import RowHash, hash_batches
+from delta_core.scan.record_batches import FileReader, RowsOfFile
+from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS, FileNumbers, RowTrackingReader
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
+from delta_core.table_features.row_tracking import RowTracking
+
+_BATCH_ROWS = 65_536
+_COLUMNS = ["path", "partition_values", "size_bytes", "stats", "deletion_vector"]
+_NUMBERS = ["base_row_id", "default_row_commit_version"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedFile:
+    """A data file as the log has it.
+
+    Attributes:
+        path: as in the log.
+        byte_sum: what the file's bytes add up to, if its writer said so; see `rewriting.byte_sum`.
+        deletion_vector: of the rows that are deleted.
+        base_row_id, default_row_commit_version: what the log says of its rows.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    size_bytes: int | None = None
+    stats: str | None = None
+    byte_sum: str | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+    @classmethod
+    def of(cls, action: AddFile | RemoveFile) -> LoggedFile:
+        """The file of an action."""
+        return cls(
+            path=action.path,
+            partition_values=dict(action.partition_values or ()),
+            size_bytes=action.size_bytes,
+            stats=action.stats,
+            byte_sum=recorded_sum(action.tags) if isinstance(action, AddFile) else None,
+            deletion_vector=action.deletion_vector,
+            base_row_id=action.base_row_id,
+            default_row_commit_version=action.default_row_commit_version,
+        )
+
+    @property
+    def key(self) -> tuple[str, DeletionVectorDescriptor | None]:
+        """Path and deletion vector: two versions that share both share the rows."""
+        return self.path, self.deletion_vector
+
+    @property
+    def num_records(self) -> int | None:
+        """How many rows the statistics say that the file holds, deleted ones too; None: they do not."""
+        try:
+            count = json.loads(self.stats or "{}").get("numRecords")
+        except (ValueError, AttributeError):
+            return None
+        return count if isinstance(count, int) and not isinstance(count, bool) else None
+
+
+def live_files(snapshot: Snapshot) -> list[LoggedFile]:
+    """The live files of a version. Statistics are loaded."""
+    table = snapshot.files.to_table([*_COLUMNS, *_NUMBERS])
+    return [
+        LoggedFile(
+            **{
+                **row,
+                "partition_values": dict(row["partition_values"] or ()),
+                "deletion_vector": None
+                if row["deletion_vector"] is None
+                else DeletionVectorDescriptor(**row["deletion_vector"]),
+            }
+        )
+        for row in table.to_pylist()
+    ]
+
+
+class RowsOfFiles:
+    """Hashes the rows of files by the schema of one version, with deletion vectors and column mapping.
+
+    Where the table tracks rows, their ids and the versions in which they last changed count too.
+
+    Args:
+        snapshot: the version whose schema and partition columns count.
+        access: where files may be.
+    """
+
+    def __init__(self, snapshot: Snapshot, access: DataAccess) -> None:
+        snapshot.require_readable(operation="verify the table", through_scan=True)
+        tracking = _tracking(snapshot)
+        self._store = snapshot.store
+        self._access = access
+        self._reader = FileReader(
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            batch_rows=_BATCH_ROWS,
+            mapping=snapshot.column_mapping,
+            row_tracking=tracking,
+            access=access,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that count."""
+        return tuple(self._reader.arrow_schema.names)
+
+    def hash(self, files: Iterable[LoggedFile], names: Iterable[str]) -> RowHash:
+        """The hash of all rows of the files, over some columns. Each file is read wholly.
+
+        Raises:
+            MissingDataFileError: a file is gone.
+            InvalidTableError: a file cannot be read, or a page of it is not what its checksum says.
+            PathEscapeError: a file is outside the table and the allowed roots.
+        """
+        return hash_batches(self._batches(files), names)
+
+    def _batches(self, files: Iterable[LoggedFile]) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            place = self._access.locate(file.path, store=self._store)
+            yield from self._reader.read(
+                place.store,
+                place.path,
+                file.partition_values,
+                deleted=self._deleted(file),
+                numbers=FileNumbers(
+                    base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
+                ),
+            )
+
+    def _deleted(self, file: LoggedFile) -> RowsOfFile | None:
+        vector = file.deletion_vector
+        if vector is None:
+            return None
+        return lambda num_rows: read_deletion_vector(
+            self._store, vector, num_rows=num_rows, access=self._access
+        )
+
+
+def size_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
+    """What is wrong with a file's place or size, for people; None: nothing. One request."""
+    try:
+        place = access.locate(file.path, store=store)
+        found = place.store.head(place.path).size_bytes
+    except PathEscapeError:
+        return f"{file.path} (outside the table)"
+    except ObjectNotFoundError:
+        return f"{file.path} (missing)"
+    if file.size_bytes is not None and found != file.size_bytes:
+        return f"{file.path} ({found} bytes instead of {file.size_bytes})"
+    return None
+
+
+def byte_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
+    """That a file is not what its writer wrote, for people; None: it is, or the writer left no sum.
+
+    Reads the file wholly where there is a sum.
+    """
+    if file.byte_sum is None:
+        return None
+    try:
+        with access.open_logged(file.path, store=store) as source:
+            found = sum_of(source)
+    except (DeltaError, pa.ArrowException, OSError) as error:
+        return f"{file.path} (unreadable: {error})"
+    return None if found == file.byte_sum else f"{file.path} (its bytes have changed since it was written)"
+
+
+def footer_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
+    """Where a footer and the statistics differ on the number of rows, for people; None: nowhere."""
+    try:
+        with access.open_logged(file.path, store=store) as source:
+            found = pq.read_metadata(source).num_rows
+    except (DeltaError, pa.ArrowException, OSError) as error:
+        return f"{file.path} (unreadable: {error})"
+    if file.num_records is not None and file.num_records != found:
+        return f"{file.path} ({found} rows, statistics say {file.num_records})"
+    return None
+
+
+def _tracking(snapshot: Snapshot) -> RowTrackingReader | None:
+    try:
+        tracking = RowTracking.of(snapshot.protocol, snapshot.metadata, operation="verify row ids")
+    except RowTrackingDisabledError:
+        return None
+    if any(snapshot.schema.find(name) is not None for name in ROW_TRACKING_COLUMNS):
+        return None
+    return RowTrackingReader(tracking, ROW_TRACKING_COLUMNS)
