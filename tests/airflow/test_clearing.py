@@ -111,10 +111,10 @@ def test_another_answer_fails_the_task_for_good(airflow_connection: Path) -> Non
 def test_answer_and_lease_are_templated_and_go_into_the_spec(airflow_connection: Path) -> None:
     from delta_airflow.hooks.deltaward import DeltawardHook
 
-    operator = DeltaLoadOperator(
+    operator: Any = DeltaLoadOperator(
         task_id="t", table_uri="/t", source=SOURCE, on_clear="{{ answer }}", lease="{{ lease }}"
     )
-    operator.render_template_fields({"answer": "reapply", "lease": "upkeep"})  # type: ignore[typeddict-item]
+    operator.render_template_fields({"answer": "reapply", "lease": "upkeep"})
     spec = operator.build_spec(TaskIdentity.of(Instance().clear().context), hook=DeltawardHook())
     assert spec.lease == "upkeep"
     assert spec.idempotency is not None

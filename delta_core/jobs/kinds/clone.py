@@ -7,11 +7,10 @@ from typing import Final
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobMetrics, JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.registry import JobKind
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.jobs.timestamps import parse_timestamp_ms
 from delta_core.maintenance.clone.apply import ClonePlan, apply_clone, plan_clone
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.open import open_store
 
 _PARAMS: Final = {
@@ -26,11 +25,7 @@ _PARAMS: Final = {
             "type": ["string", "integer", "null"],
             "description": "ISO 8601 (UTC when it names no zone) or epoch milliseconds: the version then.",
         },
-        "allowed_uris": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "description": "Where absolute paths of the source may lead, if it is a shallow clone itself.",
-        },
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
         "dry_run": {"type": "boolean", "description": "Plan only."},
     },
 }
@@ -91,9 +86,7 @@ def _planned(spec: JobSpec, context: JobContext) -> ClonePlan:
         source,
         context.require_store(),
         shallow=params.get("shallow", False),
-        allowed_roots=open_allowed_roots(
-            params.get("allowed_uris", ()), storage_options=options, clock=clock
-        ),
+        allowed_roots=context.allowed_roots(spec),
         clock=clock,
     )
 

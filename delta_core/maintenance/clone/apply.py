@@ -45,9 +45,9 @@ from delta_core.transaction.commit_result import Committed, Rejected, raise_for_
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.in_commit_time import has_in_commit_times, settled_provenance
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.row_ids import DOMAIN
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 

@@ -9,9 +9,9 @@ from delta_airflow.operators.planning import PlanningOperator
 from delta_airflow.operators.rendered import (
     as_bool,
     as_location,
+    as_locations,
     as_optional_int,
     as_optional_text,
-    as_rendered_texts,
 )
 from delta_core.errors import ConfigurationError
 
@@ -27,7 +27,7 @@ class DeltaCloneOperator(PlanningOperator):
         shallow: True names the source's files instead of copying them (templated).
         version: the source's version; this, `timestamp` or neither for its newest (templated).
         timestamp: ISO 8601; the source's version that was current then (templated).
-        allowed_uris: where files of the source may lie, if it is a shallow clone itself; a list, or a
+        allowed_root_uris: where files of the source may lie, if it is a shallow clone itself; a list, or a
             template that renders as one (templated).
         dry_run: True only plans (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
@@ -39,7 +39,7 @@ class DeltaCloneOperator(PlanningOperator):
         "shallow",
         "version",
         "timestamp",
-        "allowed_uris",
+        "allowed_root_uris",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class DeltaCloneOperator(PlanningOperator):
         shallow: bool | str = False,
         version: int | str | None = None,
         timestamp: str | None = None,
-        allowed_uris: Sequence[str] | str | None = None,
+        allowed_root_uris: Sequence[str] | str | None = None,
         dry_run: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -58,7 +58,7 @@ class DeltaCloneOperator(PlanningOperator):
         self.shallow = shallow
         self.version = version
         self.timestamp = timestamp
-        self.allowed_uris = allowed_uris
+        self.allowed_root_uris = allowed_root_uris
         self.dry_run = dry_run
 
     def job_kind(self) -> str:
@@ -71,13 +71,12 @@ class DeltaCloneOperator(PlanningOperator):
             raise ConfigurationError(
                 "A clone is of a version or of a time", cause="both are given", fix="Leave one of them out"
             )
-        allowed = as_rendered_texts("allowed_uris", self.allowed_uris)
         params: dict[str, Any] = {
             "source_uri": as_location("source_uri", self.source_uri),
             "shallow": as_bool("shallow", self.shallow),
             "version": version,
             "timestamp": timestamp,
-            "allowed_uris": [as_location("allowed_uris", uri) for uri in allowed],
+            "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris),
             "dry_run": self.plans_only(),
         }
         return {name: value for name, value in params.items() if value not in (None, [], False)}

@@ -7,6 +7,7 @@ from typing import Any
 
 from delta_airflow.operators.planning import PlanningOperator
 from delta_airflow.operators.rendered import (
+    as_locations,
     as_optional_float,
     as_optional_int,
     as_optional_text,
@@ -26,6 +27,8 @@ class DeltaOptimizeOperator(PlanningOperator):
             as one. None or an empty list compacts, or clusters a clustered table (templated).
         min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is left alone while a
             smaller share of its bytes is not in order yet (templated).
+        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
+            that renders as one. Files elsewhere are left alone (templated).
         dry_run: True only plans; the plan, with its files and bytes, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -36,6 +39,7 @@ class DeltaOptimizeOperator(PlanningOperator):
         "target_size_bytes",
         "z_order_by",
         "min_new_fraction",
+        "allowed_root_uris",
     )
 
     def __init__(
@@ -45,6 +49,7 @@ class DeltaOptimizeOperator(PlanningOperator):
         target_size_bytes: int | str | None = None,
         z_order_by: Sequence[str] | str | None = None,
         min_new_fraction: float | str | None = None,
+        allowed_root_uris: Sequence[str] | str | None = None,
         dry_run: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -53,6 +58,7 @@ class DeltaOptimizeOperator(PlanningOperator):
         self.target_size_bytes = target_size_bytes
         self.z_order_by = z_order_by
         self.min_new_fraction = min_new_fraction
+        self.allowed_root_uris = allowed_root_uris
         self.dry_run = dry_run
 
     def job_kind(self) -> str:
@@ -63,6 +69,7 @@ class DeltaOptimizeOperator(PlanningOperator):
             "predicate": as_optional_text("predicate", self.predicate),
             "target_size_bytes": as_optional_int("target_size_bytes", self.target_size_bytes, minimum=1),
             "z_order_by": as_rendered_texts("z_order_by", self.z_order_by) or None,
+            "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris) or None,
             "min_new_fraction": as_optional_float("min_new_fraction", self.min_new_fraction, minimum=0),
         }
         given = {name: value for name, value in params.items() if value is not None}

@@ -185,6 +185,15 @@ def as_location(name: str, value: object) -> str:
     return text
 
 
+def as_locations(name: str, value: object) -> list[str]:
+    """A list of absolute paths and URIs, given as one or as what a template makes of one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    return [as_location(name, entry) for entry in as_rendered_texts(name, value)]
+
+
 def _listed(name: str, value: object) -> object:
     """A list that a template has made a text of, or the value as it is."""
     if not isinstance(value, str):

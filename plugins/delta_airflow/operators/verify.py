@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_versions
+from delta_airflow.operators.rendered import as_locations, as_versions
 from delta_airflow.operators.summary import summarize
 from delta_core.errors import ConfigurationError
 from delta_core.jobs.job_result import JobResult, JobStatus
@@ -28,18 +28,29 @@ class DeltaVerifyOperator(DeltaTableOperator):
     Args:
         commits: the versions that the tasks before have committed: numbers, the results of such tasks, or
             templates of either; what is None or skipped counts for nothing (templated).
+        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
+            that renders as one. Files elsewhere are left alone (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
-    template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "commits_to_verify")
+    template_fields: Sequence[str] = (
+        *DeltaTableOperator.template_fields,
+        "commits_to_verify",
+        "allowed_root_uris",
+    )
     default_runner: ClassVar[RunnerName | None] = RunnerName.INLINE
 
     def __init__(
-        self, *, commits: Sequence[Any] | Mapping[str, Any] | int | str | None, **kwargs: Any
+        self,
+        *,
+        commits: Sequence[Any] | Mapping[str, Any] | int | str | None,
+        allowed_root_uris: Sequence[str] | str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         # `commits` is what the operators' base class asks whether a job commits.
         self.commits_to_verify = commits
+        self.allowed_root_uris = allowed_root_uris
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Verify the commits, if there are any.
@@ -62,7 +73,10 @@ class DeltaVerifyOperator(DeltaTableOperator):
         return "verify"
 
     def job_params(self) -> Mapping[str, Any]:
-        return {"commits": as_versions("commits", self.commits_to_verify)}
+        params: dict[str, Any] = {"commits": as_versions("commits", self.commits_to_verify)}
+        if roots := as_locations("allowed_root_uris", self.allowed_root_uris):
+            params["allowed_root_uris"] = roots
+        return params
 
     def commits(self) -> bool:
         return False
