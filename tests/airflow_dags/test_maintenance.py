@@ -97,12 +97,13 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
     results = {
         name: {
             step: run["xcoms"].get(f"maintain.{step}[{index}]")
-            for step in ("plan", "compact", "cluster", "vacuum", "verify")
+            for step in ("plan", "compact", "cluster", "verify", "checkpoint", "vacuum")
         }
         for index, name in enumerate(POLICIES)
     }
     left = {name: (tables[name] / file).exists() for name, file in old.items()}
-    return {"state": run["state"], "results": results, "left": left}
+    log = done.stdout + done.stderr
+    return {"state": run["state"], "results": results, "left": left, "log": log}
 
 
 def test_a_policy_that_says_to_delete_deletes_what_the_retention_has_passed(maintained: dict) -> None:
@@ -126,8 +127,8 @@ def test_what_is_not_due_is_not_deleted(maintained: dict) -> None:
 def test_no_policy_goes_below_the_protected_retention(maintained: dict) -> None:
     assert maintained["left"]["too_short"] is True
     assert maintained["results"]["too_short"]["vacuum"] is None
-    assert maintained["results"]["too_short"]["verify"] is None
     assert maintained["state"] == "failed"
+    assert "Not maintained: too_short (vacuum)" in maintained["log"]
 
 
 def test_what_the_policy_switches_off_is_left_out(maintained: dict) -> None:
@@ -141,4 +142,10 @@ def test_a_clustered_table_is_clustered_by_its_own_columns(maintained: dict) -> 
     assert clustered["plan"]["output"]["health"]["clustered_by"] == ["id", "x"]
     assert clustered["cluster"]["actual"]["files_removed"] == 2
     assert clustered["cluster"]["output"]["metrics"]["clusteringStats"]["numOutputZCubes"] == 1
-    assert clustered["verify"]["status"] == "succeeded"
+    assert clustered["verify"]["actual"] == {"checks": 3, "failed": []}
+
+
+def test_where_nothing_was_committed_nothing_is_verified(maintained: dict) -> None:
+    for name, results in maintained["results"].items():
+        if name != CLUSTERED:
+            assert results["verify"]["note"] == "no commit to verify; nothing was done"

@@ -16,6 +16,7 @@ from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import RunnerName, parse_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.clearing import reapplies_when_cleared
+from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
 from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
 from delta_airflow.operators.summary import applied_note, summarize
@@ -120,7 +121,7 @@ class DeltaTableOperator(BaseOperator):
         """False when the job, as asked, cannot commit: then it needs no idempotency key."""
         return True
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> JobSummary:
         """Run the job.
 
         Returns:
@@ -189,7 +190,7 @@ class DeltaTableOperator(BaseOperator):
             job_id=uuid.uuid4().hex,
         )
 
-    def _run(self, context: Context) -> dict[str, Any]:
+    def _run(self, context: Context) -> JobSummary:
         hook = DeltawardHook(as_text("conn_id", self.conn_id))
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)

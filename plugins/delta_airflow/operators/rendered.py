@@ -141,9 +141,8 @@ def as_rendered_texts(name: str, value: object) -> list[str]:
 def as_versions(name: str, value: object) -> list[int]:
     """Versions of a table, ascending, each once: numbers, lists of them, and what templates make of either.
 
-    A job's summary stands for its commits, and for the one that had done its work when it found it done.
-    None and what a template makes of it give none, so that the result of a task that was skipped may be
-    named among others.
+    A job's summary stands for its commits. None and what a template makes of it give none, so that the result
+    of a task that was skipped may be named among others.
 
     Raises:
         ConfigurationError: something else is among them.
@@ -153,8 +152,7 @@ def as_versions(name: str, value: object) -> list[int]:
     if isinstance(value, str):
         value = _listed(name, value)
     if isinstance(value, Mapping):
-        by = value.get("applied_by")
-        value = [value.get("commits"), by.get("version") if isinstance(by, Mapping) else None]
+        return as_versions(name, value.get("commits"))
     if isinstance(value, (list, tuple)):
         return sorted({version for entry in value for version in as_versions(name, entry)})
     version = as_optional_int(name, value, minimum=0)
@@ -196,14 +194,17 @@ def as_locations(name: str, value: object) -> list[str]:
 
 def _listed(name: str, value: object) -> object:
     """A list that a template has made a text of, or the value as it is."""
-    if not isinstance(value, str):
-        return value
-    text = as_optional_text(name, value)
-    try:
-        return None if text is None else json.loads(text.replace("'", '"'))
-    except ValueError:
-        # No rendered list; whoever asked says what is expected.
-        return text
+    text = as_optional_text(name, value) if isinstance(value, str) else None
+    if text is None:
+        return None if isinstance(value, str) else value
+    # What `tojson` makes, and what Python makes of a list where a template says no more.
+    for spelled in (text, text.replace("'", '"')):
+        try:
+            return json.loads(spelled)
+        except ValueError:
+            continue
+    # No rendered list; whoever asked says what is expected.
+    return text
 
 
 def _absent(value: object) -> bool:

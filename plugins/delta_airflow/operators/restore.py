@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.approval import approver_of
+from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.planning import PlanningOperator
 from delta_airflow.operators.rendered import as_optional_int, as_optional_text, as_text
 from delta_core.errors import ConfigurationError
@@ -67,7 +68,7 @@ class DeltaRestoreOperator(PlanningOperator):
         self.expected_version = expected_version
         self.approval_task_id = approval_task_id
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> JobSummary:
         """Run the job, with the approver's name when there is an approval.
 
         Raises:

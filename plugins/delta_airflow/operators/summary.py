@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from delta_airflow.operators.job_summary import JobSummary
 from delta_core.jobs.job_result import JobResult
 
 MAX_PART_BYTES = 8 << 10
@@ -18,9 +19,13 @@ MAX_MARKDOWN_CHARACTERS = 8 << 10
 _MAX_WARNINGS = 5
 
 
-def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
+def summarize(result: JobResult, *, result_uri: str) -> JobSummary:
     """The XCom of a job: what downstream tasks decide by, and where the whole result is."""
-    summary: dict[str, Any] = {
+    output = dict(result.output)
+    text = output.pop("markdown", None)
+    parts = {"predicted": result.predicted, "actual": result.actual, "output": output}
+    small = {name: _small(part) for name, part in parts.items()}
+    summary: JobSummary = {
         "job_id": result.job_id,
         "kind": result.kind,
         "status": result.status.value,
@@ -33,17 +38,15 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
         "metrics": {name: value for name, value in asdict(result.metrics).items() if value is not None},
         "warnings": list(result.warnings[:_MAX_WARNINGS]),
         "result_uri": result_uri,
+        "predicted": small["predicted"][0],
+        "actual": small["actual"][0],
+        "output": small["output"][0],
     }
-    shortened = []
-    output = dict(result.output)
-    if isinstance(text := output.pop("markdown", None), str):
+    shortened = [name for name, (_, cut) in small.items() if cut]
+    if isinstance(text, str):
         summary["markdown"], cut = bounded_markdown(text)
         if cut:
-            shortened.append("markdown")
-    for name, part in (("predicted", result.predicted), ("actual", result.actual), ("output", output)):
-        summary[name], cut = _small(part)
-        if cut:
-            shortened.append(name)
+            shortened.insert(0, "markdown")
     if shortened:
         summary["shortened"] = shortened
     return summary

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.rendered import as_locations, as_versions
 from delta_airflow.operators.summary import summarize
 from delta_core.errors import ConfigurationError
@@ -52,7 +53,7 @@ class DeltaVerifyOperator(DeltaTableOperator):
         self.commits_to_verify = commits
         self.allowed_root_uris = allowed_root_uris
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> JobSummary:
         """Verify the commits, if there are any.
 
         Raises:
