@@ -73,10 +73,10 @@ class DeltaCloneOperator(PlanningOperator):
             )
         params: dict[str, Any] = {
             "source_uri": as_location("source_uri", self.source_uri),
-            "shallow": as_bool("shallow", self.shallow),
+            "shallow": as_bool("shallow", self.shallow) or None,
             "version": version,
             "timestamp": timestamp,
-            "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris),
-            "dry_run": self.plans_only(),
+            "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris) or None,
+            "dry_run": self.plans_only() or None,
         }
-        return {name: value for name, value in params.items() if value not in (None, [], False)}
+        return {name: value for name, value in params.items() if value is not None}
