@@ -205,7 +205,7 @@ def expected(work: str, way: str) -> str:
     return DONE if way in ("clear task", "clear run") and work in REPLACES else NOTHING
 
 
-def run(operator: DeltaTableOperator, instance: Instance) -> dict[str, Any]:
+def run(operator: DeltaTableOperator, instance: Instance) -> Any:
     return operator.execute(instance.context)
 
 
