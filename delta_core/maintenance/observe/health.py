@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.errors import ConfigurationError
 from delta_core.log.listing import list_log
 from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
@@ -80,13 +81,17 @@ class TableHealth:
         """The facts that `to_json` wrote.
 
         Raises:
-            TypeError: a fact is missing, or one is not known.
+            ConfigurationError: a fact is missing. One that is not known, of a newer version, is left out.
         """
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(document) - known)
-        if unknown:
-            raise TypeError(f"unknown facts: {', '.join(unknown)}")
-        return cls(**{**document, "clustered_by": tuple(document.get("clustered_by") or ())})
+        known = {item.name: document[item.name] for item in fields(cls) if item.name in document}
+        try:
+            return cls(**{**known, "clustered_by": tuple(document.get("clustered_by") or ())})
+        except TypeError as error:
+            raise ConfigurationError(
+                "The facts about a table cannot be read.",
+                cause=str(error),
+                fix="Pass what a result has as it was, or leave it out.",
+            ) from error
 
 
 def observe(

@@ -50,7 +50,7 @@ def last_times_ms(
         for file in part:
             info = infos[file.version]
             name = info.operation
-            if name not in operations or name in found:
+            if name is None or name not in operations or name in found:
                 continue
             own = info.in_commit_timestamp_ms
             counts = own is not None and since is not None and file.version >= since

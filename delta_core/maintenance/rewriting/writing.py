@@ -13,8 +13,8 @@ from delta_core.data.file_writer import data_file_name
 from delta_core.data.statistics_collector import StatisticsAccumulator, statistics_of_leaves
 from delta_core.errors import VerificationError
 from delta_core.execution.executor import JsonObject
-from delta_core.maintenance.rewriting.byte_sum import TAG, SummedOutput
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
+from delta_core.maintenance.rewriting.parity import TAG, ParityOutput
 from delta_core.schema.required import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.parquet_output import parquet_writer
@@ -47,8 +47,8 @@ def write_file(
         sequence: goes into the file's name.
 
     Returns:
-        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats`, `rows` and `sum` (see
-        `byte_sum`) of the file.
+        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats`, `rows` and
+        `parity` (see that module) of the file.
 
     Raises:
         VerificationError: rows were lost or gained on the way; the new file is deleted.
@@ -62,7 +62,7 @@ def write_file(
     footers: list[pq.FileMetaData] = []
     with (
         layout.store.open_output(path) as sink,
-        pa.PythonFile(summed := SummedOutput(sink), mode="w") as output,
+        pa.PythonFile(kept := ParityOutput(sink), mode="w") as output,
         parquet_writer(
             output,
             schema,
@@ -94,7 +94,7 @@ def write_file(
         "modification_time_ms": info.modified_ms,
         "stats": _statistics(layout, footer, floats),
         "rows": footer.num_rows,
-        "sum": summed.sum.hex(),
+        "parity": kept.parity.hex(),
     }
 
 
@@ -113,7 +113,7 @@ def added_file(
         modification_time_ms=result["modification_time_ms"],
         data_change=False,
         stats=result["stats"],
-        tags={**(tags or {}), TAG: result["sum"]},
+        tags={**(tags or {}), TAG: result["parity"]},
         clustering_provider=clustering_provider,
     )
 

@@ -38,7 +38,7 @@ def verify_commits(
     """Check the files that some commits added, and that those which only moved rows kept every one.
 
     The checks of each commit that added or removed files: `files_exist` (with the size that the log gives).
-    Then, where it changes no data, `same_bytes` (of files whose writer left their sum) and `same_rows`; where
+    Then, where it changes no data, `same_bytes` (of files whose writer left a parity) and `same_rows`; where
     it does, `row_counts` (statistics against footers).
     Versions that others committed in between or afterwards play no part.
 
@@ -75,7 +75,7 @@ def _checked(store: LogStore, version: int, access: DataAccess, clock: Clock) ->
     checks = [_files_exist(store, version, added, access)]
     if not checks[0].passed:
         return checks
-    if any(action.data_change for action in (*adds, *removes)):
+    if any(add.data_change for add in adds) or any(remove.data_change for remove in removes):
         return [*checks, _row_counts(store, version, added, access)]
     checks.append(_same_bytes(store, version, added, access))
     if not checks[-1].passed:
@@ -94,15 +94,15 @@ def _files_exist(store: LogStore, version: int, files: Sequence[LoggedFile], acc
 
 
 def _same_bytes(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:
-    summed = [file for file in files if file.byte_sum is not None]
+    kept = [file for file in files if file.parity is not None]
     # One after the other: a file may be large.
     problems = [
-        problem for file in summed if (problem := byte_problem(file, store=store, access=access)) is not None
+        problem for file in kept if (problem := byte_problem(file, store=store, access=access)) is not None
     ]
-    detail = f"the bytes of {len(summed)} files of version {version} are those that were written"
+    detail = f"the bytes of {len(kept)} files of version {version} are those that were written"
     if problems:
-        detail = f"{len(problems)} of {len(summed)} files of version {version}: {some(problems)}"
-    return Check(name="same_bytes", passed=not problems, detail=detail, figures=(("files", len(summed)),))
+        detail = f"{len(problems)} of {len(kept)} files of version {version}: {some(problems)}"
+    return Check(name="same_bytes", passed=not problems, detail=detail, figures=(("files", len(kept)),))
 
 
 def _row_counts(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:

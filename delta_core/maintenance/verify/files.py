@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from delta_core.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import DeltaError, ObjectNotFoundError, PathEscapeError, RowTrackingDisabledError
-from delta_core.maintenance.rewriting.byte_sum import recorded_sum, sum_of
+from delta_core.maintenance.rewriting.parity import parity_of, recorded_parity
 from delta_core.maintenance.verify.row_hash import RowHash, hash_batches
 from delta_core.scan.record_batches import FileReader, RowsOfFile
 from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS, FileNumbers, RowTrackingReader
@@ -32,7 +32,7 @@ class LoggedFile:
 
     Attributes:
         path: as in the log.
-        byte_sum: what the file's bytes add up to, if its writer said so; see `rewriting.byte_sum`.
+        parity: of the file's bytes, if its writer left one; see `rewriting.parity`.
         deletion_vector: of the rows that are deleted.
         base_row_id, default_row_commit_version: what the log says of its rows.
     """
@@ -41,7 +41,7 @@ class LoggedFile:
     partition_values: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     size_bytes: int | None = None
     stats: str | None = None
-    byte_sum: str | None = None
+    parity: str | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
@@ -54,7 +54,7 @@ class LoggedFile:
             partition_values=dict(action.partition_values or ()),
             size_bytes=action.size_bytes,
             stats=action.stats,
-            byte_sum=recorded_sum(action.tags) if isinstance(action, AddFile) else None,
+            parity=recorded_parity(action.tags) if isinstance(action, AddFile) else None,
             deletion_vector=action.deletion_vector,
             base_row_id=action.base_row_id,
             default_row_commit_version=action.default_row_commit_version,
@@ -168,18 +168,18 @@ def size_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> st
 
 
 def byte_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
-    """That a file is not what its writer wrote, for people; None: it is, or the writer left no sum.
+    """That a file is not what its writer wrote, for people; None: it is, or the writer left no parity.
 
-    Reads the file wholly where there is a sum.
+    Reads the file wholly where there is one.
     """
-    if file.byte_sum is None:
+    if file.parity is None:
         return None
     try:
         with access.open_logged(file.path, store=store) as source:
-            found = sum_of(source)
+            found = parity_of(source)
     except (DeltaError, pa.ArrowException, OSError) as error:
         return f"{file.path} (unreadable: {error})"
-    return None if found == file.byte_sum else f"{file.path} (its bytes have changed since it was written)"
+    return None if found == file.parity else f"{file.path} (its bytes have changed since it was written)"
 
 
 def footer_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:

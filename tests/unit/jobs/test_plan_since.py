@@ -127,7 +127,8 @@ def test_a_look_that_no_longer_holds_is_made_anew(tmp_path: Path, change: str) -
 def test_what_is_no_look_is_refused(tmp_path: Path) -> None:
     table_of(tmp_path, 1)
     seen = plan(tmp_path).output["seen"]
-    for broken in ({}, {**seen, "commit": None}, {**seen, "health": {**seen["health"], "mood": "fine"}}):
+    assert plan(tmp_path, since={**seen, "health": {**seen["health"], "of later": 1}}).output["seen"] == seen
+    for broken in ({}, {**seen, "commit": None}, {**seen, "health": {"version": 1}}):
         spec = JobSpec(kind="plan", table=TableRef(uri=str(tmp_path)), params={"since": broken})
         error = run_job(spec, JobContext()).error
         assert error is not None

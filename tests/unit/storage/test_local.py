@@ -110,8 +110,8 @@ def test_what_reads_back_after_a_failed_flush_is_durable_only_once_it_is_flushed
     store.put("_delta_log/a", b"")
     flush, failing = local._sync_directory, [store.root / "_delta_log"]
 
-    def fail(directory: Path) -> None:
-        if directory in failing:
+    def fail(directory: str) -> None:
+        if Path(directory) in failing:
             raise OSError(errno.EIO, "Input/output error")
         flush(directory)
 
