@@ -29,7 +29,10 @@ class DeltawardDecoratedOperator(DecoratedOperator, DeltaJobOperator):
         *DecoratedOperator.template_fields,
         *(name for name in DeltaJobOperator.template_fields if name != "job_parameters"),
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {**DecoratedOperator.template_fields_renderers}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DeltaJobOperator.template_fields_renderers,
+        **DecoratedOperator.template_fields_renderers,
+    }
     custom_operator_name: ClassVar[str] = "@task.deltaward"
 
     def __init__(

@@ -44,7 +44,11 @@ class DeltaConvertOperator(PlanningOperator):
         "collect_stats",
         "if_exists",
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"partition_by": "json", "configuration": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **PlanningOperator.template_fields_renderers,
+        "partition_by": "json",
+        "configuration": "json",
+    }
 
     def __init__(
         self,

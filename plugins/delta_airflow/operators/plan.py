@@ -40,7 +40,10 @@ class DeltaPlanOperator(DeltaTableOperator):
         "remember",
         "allowed_root_uris",
     )
-    template_fields_renderers: ClassVar[dict[str, str]] = {"rules": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DeltaTableOperator.template_fields_renderers,
+        "rules": "json",
+    }
     default_runner: ClassVar[RunnerName | None] = RunnerName.INLINE
 
     def __init__(

@@ -24,7 +24,10 @@ class DeltaPropertiesOperator(PlanningOperator):
     """
 
     template_fields: Sequence[str] = (*PlanningOperator.template_fields, "properties", "unset")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"properties": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **PlanningOperator.template_fields_renderers,
+        "properties": "json",
+    }
     default_runner: ClassVar[RunnerName | None] = RunnerName.INLINE
 
     def __init__(
