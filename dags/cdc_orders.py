@@ -10,7 +10,8 @@ A run takes the micro-batches of its parameters; repeating one, or taking them i
 nothing in the outcome.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
+`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
+that has Spark.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.assets import table_asset
-from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
+from delta_airflow.decorators.delta_table import delta_table_task
 from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.merge import DeltaMergeOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
 
 HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
 TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
@@ -61,15 +64,16 @@ def land(params: Any = None) -> dict[str, Any]:
     return {"uris": [directory.as_uri()], "work": f"{seed}-{first}-{last}", "changes": landed}
 
 
-@task
-def create_orders() -> None:
+@delta_table_task(table_uri=ORDERS, conn_id=CONN_ID, required=False)
+def create_orders(table: Any, *, params: Any = None) -> None:
     """Make the table from its contract when there is none yet: a MERGE needs one."""
-    from delta_core import DeltaTable
+    from delta_airflow.hooks.deltaward import DeltawardHook
+    from delta_airflow.tables import create_table
     from delta_core.policies.contract import load_contract
 
     columns = load_contract(CONFIG / "orders_contract.yaml").columns
-    if columns is not None and not DeltaTable.is_deltatable(ORDERS):
-        DeltaTable.create(ORDERS, columns)
+    if columns is not None and table is None:
+        create_table(DeltawardHook(params["connection"]), ORDERS, columns)
 
 
 @dag(
@@ -77,6 +81,7 @@ def create_orders() -> None:
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    default_args=default_args(),
     description="Apply a change stream to a table: late, repeated and deleted rows included",
     doc_md=__doc__,
     tags=["deltaward", "etl", "cdc"],
@@ -84,6 +89,7 @@ def create_orders() -> None:
         "first_batch": Param(0, type="integer", minimum=0, maximum=BATCHES - 1),
         "last_batch": Param(2, type="integer", minimum=0, maximum=BATCHES - 1),
         "seed": Param(1, type="integer", minimum=0, description="The same seed gives the same stream"),
+        "connection": connection_param(),
     },
 )
 def cdc_orders() -> None:
@@ -95,6 +101,7 @@ def cdc_orders() -> None:
         contract=config("orders_changes_contract"),
         work_name="cdc/orders_changes {{ ti.xcom_pull(task_ids='land', key='work') }}",
         multiple_outputs=True,
+        conn_id=CONN_ID,
         outlets=[table_asset(CHANGES, name="orders_changes")],
     )
     rule = config("orders_merge")
@@ -112,15 +119,12 @@ def cdc_orders() -> None:
         work_name="cdc/orders",
         work_version=append.output["version_to"],
         multiple_outputs=True,
+        conn_id=CONN_ID,
         outlets=[table_asset(ORDERS, name="orders")],
         **rule,
     )
-    verify = DeltaJobOperator(
-        task_id="verify_orders",
-        table_uri=ORDERS,
-        kind="verify",
-        runner="inline",
-        job_parameters={"version_to": merge.output["version_to"]},
+    verify = DeltaVerifyOperator(
+        task_id="verify_orders", table_uri=ORDERS, conn_id=CONN_ID, commits=merge.output
     )
     [append, create_orders()] >> merge >> verify
 

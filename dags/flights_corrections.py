@@ -4,8 +4,8 @@ A delivered CSV file has the columns of the table `flights`, a `correction` (cha
 `sequence`; `config/flights_corrections.yaml` says how the rows meet the table's. Nothing is merged when one
 row breaks the contract. Merging the same file again changes nothing.
 
-Environment: DELTAWARD_TABLES_ROOT (default: `tables` under `deltaward` in Airflow's home). Connection:
-`deltaward_default`, with a runner that has Spark.
+Environment: DELTAWARD_TABLES_ROOT (default: `tables` under `deltaward` in Airflow's home), and that of every
+DAG (docs/dags/README.md). The connection needs a runner that has Spark.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import yaml
 from airflow.sdk import Param, dag
 
 from delta_airflow.assets import table_asset
-from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
 from delta_airflow.operators.merge import DeltaMergeOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
 
 HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
 TABLE_URI = f"{os.environ.get('DELTAWARD_TABLES_ROOT') or HOME / 'tables'}/flights"
@@ -39,6 +40,7 @@ def merge_arguments() -> dict[str, Any]:
     schedule=None,
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     max_active_runs=1,
+    default_args=default_args(),
     description="Merge delivered corrections of flights: changes, deletions, late rows",
     doc_md=__doc__,
     tags=["deltaward", "etl"],
@@ -49,6 +51,7 @@ def merge_arguments() -> dict[str, Any]:
             items={"type": "string", "minLength": 1},
             description="The delivered CSV files: absolute paths or URIs",
         ),
+        "connection": connection_param(),
     },
 )
 def flights_corrections() -> None:
@@ -57,16 +60,11 @@ def flights_corrections() -> None:
         table_uri=TABLE_URI,
         source='{"format": "csv", "uris": {{ params.corrections | tojson }}}',
         multiple_outputs=True,
+        conn_id=CONN_ID,
         outlets=[table_asset(TABLE_URI, name="flights")],
         **merge_arguments(),
     )
-    verify = DeltaJobOperator(
-        task_id="verify",
-        table_uri=TABLE_URI,
-        kind="verify",
-        runner="inline",
-        job_parameters={"version_to": merge.output["version_to"]},
-    )
+    verify = DeltaVerifyOperator(task_id="verify", table_uri=TABLE_URI, conn_id=CONN_ID, commits=merge.output)
     merge >> verify
 
 

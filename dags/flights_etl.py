@@ -8,7 +8,8 @@ kept aside in a quarantine table, and too many of them fail the load; without a 
 Nobody sees bad rows in the table at any version.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
+`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
+that has Spark.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from airflow.sdk import CronDataIntervalTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from delta_airflow.assets import table_asset
-from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
 from delta_airflow.operators.load import DeltaLoadOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
 
 HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
 TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
@@ -63,6 +65,7 @@ def extract(feed: str, *, params: Any = None, dag_run: Any = None) -> dict[str, 
     end_date=pendulum.datetime(2013, 12, 31, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    default_args=default_args(),
     description="Load the months of a data interval, or of a manual run, under a contract",
     doc_md=__doc__,
     tags=["deltaward", "etl"],
@@ -73,6 +76,7 @@ def extract(feed: str, *, params: Any = None, dag_run: Any = None) -> dict[str, 
         "source": Param(
             None, type=["null", "string"], description="A CSV file in place of the published one"
         ),
+        "connection": connection_param(),
     },
 )
 def flights_etl() -> None:
@@ -87,17 +91,14 @@ def flights_etl() -> None:
             mode="replace_where",
             replace_where=landed["where"],
             partition_by=["year", "month"],
+            conn_id=CONN_ID,
             contract=yaml.safe_load((CONFIG / f"{feed}_contract.yaml").read_text()),
             quality=yaml.safe_load(suite.read_text()) if suite.exists() else None,
             multiple_outputs=True,
             outlets=[table_asset(table_uri, name=feed)],
         )
-        verify = DeltaJobOperator(
-            task_id=f"verify_{feed}",
-            table_uri=table_uri,
-            kind="verify",
-            runner="inline",
-            job_parameters={"version_to": load.output["version_to"]},
+        verify = DeltaVerifyOperator(
+            task_id=f"verify_{feed}", table_uri=table_uri, conn_id=CONN_ID, commits=load.output
         )
         load >> verify
 

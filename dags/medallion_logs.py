@@ -10,7 +10,8 @@ A scheduled run refines the hour of its data interval, a manual run the hour of 
 one changes nothing.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home). Connection: `deltaward_default`, with a runner that has Spark.
+`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
+that has Spark.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from airflow.sdk import CronDataIntervalTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from delta_airflow.assets import table_asset
-from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
+from delta_airflow.decorators.delta_table import delta_table_task
 from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
 
 HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser() / "deltaward"
 TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
@@ -52,14 +55,16 @@ def load(layer: str, table_uri: str, **arguments: Any) -> DeltaLoadOperator:
         table_uri=table_uri,
         contract=config(f"{layer}_logs_contract"),
         multiple_outputs=True,
+        conn_id=CONN_ID,
         outlets=[table_asset(table_uri, name=f"logs_{layer}")],
         **arguments,
     )
 
 
-def verify(layer: str, table_uri: str, **versions: Any) -> DeltaJobOperator:
-    shared: dict[str, Any] = {"kind": "verify", "runner": "inline", "job_parameters": versions}
-    return DeltaJobOperator(task_id=f"verify_{layer}", table_uri=table_uri, **shared)
+def verify(layer: str, table_uri: str, commits: Any) -> DeltaVerifyOperator:
+    return DeltaVerifyOperator(
+        task_id=f"verify_{layer}", table_uri=table_uri, conn_id=CONN_ID, commits=commits
+    )
 
 
 @task(multiple_outputs=True)
@@ -77,19 +82,19 @@ def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
     return {"hour": hour, "uris": [directory.as_uri()], **counts}
 
 
-@task(multiple_outputs=True)
-def changed_days(version: int) -> dict[str, Any]:
+@delta_table_task(table_uri=SILVER, conn_id=CONN_ID, multiple_outputs=True)
+def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     """The days of silver that changed since gold was last written, as a condition."""
+    from delta_airflow.hooks.deltaward import DeltawardHook
     from delta_airflow.table_versions import recorded_version
-    from delta_core import DeltaTable
     from delta_core.scan.appended import changed_partitions
 
-    known = recorded_version(GOLD, "medallion/gold")
-    silver = DeltaTable(SILVER, version).snapshot
-    changed = changed_partitions(silver, since_version=-1 if known is None else known)
+    options = DeltawardHook(params["connection"]).settings.storage_options
+    known = recorded_version(GOLD, "medallion/gold", storage_options=options)
+    changed = changed_partitions(silver.snapshot, since_version=-1 if known is None else known)
     days = ", ".join(f"DATE'{values['day']}'" for values in changed)
     if not days:
-        raise AirflowSkipException(f"Gold has everything of silver up to version {version}")
+        raise AirflowSkipException(f"Gold has everything of silver up to version {silver.version()}")
     return {"where": f"day IN ({days})"}
 
 
@@ -98,6 +103,7 @@ def changed_days(version: int) -> dict[str, Any]:
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
+    default_args=default_args(),
     description="Raw access logs to checked events to sums, in three tables",
     doc_md=__doc__,
     tags=["deltaward", "etl", "medallion"],
@@ -110,6 +116,7 @@ def changed_days(version: int) -> dict[str, Any]:
         ),
         "events": Param(30_000, type="integer", minimum=1, maximum=5_000_000, description="In one hour"),
         "seed": Param(1, type="integer", minimum=0, description="The same seed gives the same log"),
+        "connection": connection_param(),
     },
 )
 def medallion_logs() -> None:
@@ -132,13 +139,15 @@ def medallion_logs() -> None:
         work_version=bronze_version,
     )
     silver_version = silver.output["version_to"]
-    changed = changed_days(silver_version)
+    changed = changed_days.override(version=silver_version)()
     z_order = DeltaOptimizeOperator(
         task_id="z_order_silver",
         table_uri=SILVER,
         predicate=changed["where"],
         z_order_by=SEARCHED_BY,
         min_new_fraction=0.2,
+        conn_id=CONN_ID,
+        lease="maintenance",
     )
     gold = load(
         "gold",
@@ -150,8 +159,8 @@ def medallion_logs() -> None:
         work_name="medallion/gold",
         work_version=silver_version,
     )
-    z_order >> verify("silver", SILVER, version_from=silver_version)
-    gold >> verify("gold", GOLD, version_to=gold.output["version_to"])
+    z_order >> verify("silver", SILVER, [silver.output, z_order.output])
+    gold >> verify("gold", GOLD, gold.output)
 
 
 medallion_logs()

@@ -10,8 +10,8 @@ The run's state says whether the table was put back. A rejected run fails, in th
 who rejected it. When nothing is to be done, or with `dry_run_only`, it succeeds and the rest is skipped.
 
 Environment: DELTAWARD_APPROVERS (user ids with commas between them; empty: whoever may answer in Airflow),
-DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers lets `waive_approval` ask nobody). Connection:
-`deltaward_default`. The work reads the files that differ and runs in the worker.
+DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers lets `waive_approval` ask nobody), and that of every
+DAG (docs/dags/README.md). The work reads the files that differ and runs in the worker.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pendulum
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
 from delta_airflow.operators.approval import DeltaApprovalOperator, approver_of
 from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.restore import DeltaRestoreOperator
@@ -65,6 +66,7 @@ def outcome(params: dict[str, Any], ti: Any = None) -> dict[str, Any]:
     schedule=None,
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     max_active_runs=1,
+    default_args=default_args(),
     description="Put a table back to a version or a time, after a dry run and an approval",
     doc_md=__doc__,
     tags=["deltaward", "rollback"],
@@ -80,6 +82,7 @@ def outcome(params: dict[str, Any], ti: Any = None) -> dict[str, Any]:
             5, type="integer", minimum=0, maximum=20, description="Rows to show; they are kept in Airflow"
         ),
         "waive_approval": Param(False, type="boolean", description="Ask nobody, where that is allowed"),
+        "connection": connection_param(),
     },
 )
 def table_rollback() -> None:
@@ -91,6 +94,7 @@ def table_rollback() -> None:
         timestamp="{{ params.timestamp }}",
         diff="rows",
         sample_rows="{{ params.sample_rows }}",
+        conn_id=CONN_ID,
     )
     approved = DeltaApprovalOperator(
         task_id="approve",
@@ -109,6 +113,10 @@ def table_rollback() -> None:
         approval_task_id="approve",
         # A run that is cleared plans anew, and what is approved then is other work.
         work_name="rollback {{ run_id }} from " + PLANNED_FROM + " to " + PLANNED_VERSION,
+        # The plan was for the table as it was: cleared alone, the task says that it was restored.
+        on_clear="keep",
+        lease="maintenance",
+        conn_id=CONN_ID,
         dry_run=False,
     )
     verified = DeltaJobOperator(
@@ -116,6 +124,7 @@ def table_rollback() -> None:
         table_uri=table_uri,
         kind="verify",
         runner="inline",
+        conn_id=CONN_ID,
         job_parameters='{"version_from": ' + PLANNED_VERSION + "}",
     )
     planned >> apply() >> approved >> restored >> verified >> outcome()

@@ -136,13 +136,12 @@ def _zorder_noop(dags: Path) -> None:
 
 
 def _verify_dropped(dags: Path) -> None:
-    """Remove the task `verify`: its definition, its place in the chain, and who would miss it."""
+    """Leave the task `verify` out."""
     dag_file = dags / "table_maintenance.py"
-    text = dag_file.read_text()
-    text, defined = re.subn(r"^( +)verify = .*?\n\1\)\n", "", text, flags=re.MULTILINE | re.DOTALL)
-    text, chained = re.subn(r" >> verify\b", "", text)
-    text, missed = re.subn(r"\"verify\"", '"plan"', text)
-    if (defined, chained) != (1, 1) or not missed:
+    text, dropped = re.subn(
+        r"^( +)POLICIES,\n", r"\g<0>\1verify=False,\n", dag_file.read_text(), flags=re.MULTILINE
+    )
+    if dropped != 1:
         raise DemoError(
             f"{dag_file.name} has changed; the sabotage does not know how to drop its verify task"
         )

@@ -12,9 +12,10 @@ from typing import Any
 
 from delta_core.errors import DeltaError, InvalidJobSpecError, JobError
 from delta_core.jobs.job_result import JobErrorInfo, JobMetrics, JobResult, JobStatus
-from delta_core.jobs.job_spec import FORMAT_VERSION, IdempotencyKey, JobSpec, TableRef
+from delta_core.jobs.job_spec import FORMAT_VERSION, Delivery, IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.json_schema import JsonSchema, violations
 from delta_core.jobs.wire_schema import JOB_RESULT_SCHEMA, JOB_SPEC_SCHEMA
+from delta_core.transaction.applied_by import AppliedBy
 
 _METRIC_NAMES = tuple(JOB_RESULT_SCHEMA["properties"]["metrics"]["properties"])
 
@@ -32,7 +33,7 @@ def spec_to_json(spec: JobSpec) -> str:
             "kind": spec.kind,
             "table": {"uri": spec.table.uri, "id": spec.table.id},
             "params": dict(spec.params),
-            "idempotency": None if key is None else {"app_id": key.app_id, "version": key.version},
+            "idempotency": None if key is None else _key_to_json(key),
             "lease": spec.lease,
             "deadline_ms": spec.deadline_ms,
             "engine": spec.engine,
@@ -58,9 +59,7 @@ def spec_from_json(text: str | bytes) -> JobSpec:
         kind=document["kind"],
         table=TableRef(uri=table["uri"], id=table.get("id")),
         params=document.get("params", {}),
-        idempotency=None
-        if key is None
-        else IdempotencyKey(app_id=key["app_id"], version=key.get("version", 0)),
+        idempotency=None if key is None else _key_from_json(key),
         lease=document.get("lease"),
         deadline_ms=document.get("deadline_ms"),
         engine=document.get("engine", "auto"),
@@ -75,7 +74,7 @@ def spec_from_json(text: str | bytes) -> JobSpec:
 
 def result_to_json(result: JobResult) -> str:
     """The result as one line of JSON."""
-    error = result.error
+    error, by = result.error, result.applied_by
     return _dump(
         {
             "format_version": result.format_version,
@@ -86,6 +85,9 @@ def result_to_json(result: JobResult) -> str:
             "version_to": result.version_to,
             "commits": list(result.commits),
             "already_applied": result.already_applied,
+            "applied_by": None
+            if by is None
+            else {"version": by.version, "user_metadata": dict(by.user_metadata)},
             "predicted": dict(result.predicted),
             "actual": dict(result.actual),
             "metrics": {name: getattr(result.metrics, name) for name in _METRIC_NAMES},
@@ -108,6 +110,7 @@ def result_from_json(text: str | bytes) -> JobResult:
     """
     document = _load(text, JOB_RESULT_SCHEMA, "job result", JobError)
     error, metrics = document.get("error"), document.get("metrics", {})
+    by = document.get("applied_by")
     return JobResult(
         job_id=document["job_id"],
         kind=document["kind"],
@@ -116,6 +119,9 @@ def result_from_json(text: str | bytes) -> JobResult:
         version_to=document.get("version_to"),
         commits=tuple(document.get("commits", ())),
         already_applied=document.get("already_applied", False),
+        applied_by=None
+        if by is None
+        else AppliedBy(version=by["version"], user_metadata=by.get("user_metadata", {})),
         predicted=document.get("predicted", {}),
         actual=document.get("actual", {}),
         metrics=JobMetrics(**{name: metrics.get(name) for name in _METRIC_NAMES}),
@@ -126,6 +132,24 @@ def result_from_json(text: str | bytes) -> JobResult:
         else JobErrorInfo(code=error["code"], message=error["message"], retryable=error["retryable"]),
         artefact_uris=tuple(document.get("artefact_uris", ())),
         format_version=document["format_version"],
+    )
+
+
+def _key_to_json(key: IdempotencyKey) -> dict[str, Any]:
+    document: dict[str, Any] = {"app_id": key.app_id, "version": key.version}
+    if key.delivery is not None:
+        document["delivery"] = {"app_id": key.delivery.app_id, "version": key.delivery.version}
+    return document
+
+
+def _key_from_json(document: Mapping[str, Any]) -> IdempotencyKey:
+    delivery = document.get("delivery")
+    return IdempotencyKey(
+        app_id=document["app_id"],
+        version=document.get("version", 0),
+        delivery=None
+        if delivery is None
+        else Delivery(app_id=delivery["app_id"], version=delivery.get("version", 0)),
     )
 
 

@@ -174,6 +174,7 @@ class JobContext:
         return CommitProperties(
             user_metadata=json.dumps(dict(spec.user_metadata)) if spec.user_metadata else None,
             txn=idempotency_action(spec, clock=self.clock),
+            delivery=delivery_action(spec, clock=self.clock),
             deadline_seconds=min(_DEFAULT_DEADLINE_SECONDS, self.remaining_seconds(spec)),
         )
 
@@ -199,3 +200,11 @@ def idempotency_action(spec: JobSpec, *, clock: Clock) -> SetTransaction | None:
     if key is None:
         return None
     return SetTransaction(app_id=key.app_id, version=key.version, last_updated_ms=clock.now_ms())
+
+
+def delivery_action(spec: JobSpec, *, clock: Clock) -> SetTransaction | None:
+    """The `txn` action of the delivery that the job brings once more; None as a rule."""
+    delivery = None if spec.idempotency is None else spec.idempotency.delivery
+    if delivery is None:
+        return None
+    return SetTransaction(app_id=delivery.app_id, version=delivery.version, last_updated_ms=clock.now_ms())

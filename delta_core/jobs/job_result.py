@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from delta_core.transaction.applied_by import AppliedBy
+
 
 class JobStatus(StrEnum):
     """How a job ended. `unknown`: whether its commit landed could not be told."""
@@ -56,6 +58,7 @@ class JobResult:
         version_to: the last version it committed, or `version_from` when it committed nothing.
         commits: versions it committed.
         already_applied: True when the idempotency key was in the table and nothing was done.
+        applied_by: with `already_applied`, the commit that did the work; None when it is not in the log.
         predicted, actual: the plan's figures and what happened, per kind.
         output: the kind's own result (a vacuum plan, a health report), JSON values only.
     """
@@ -67,6 +70,7 @@ class JobResult:
     version_to: int | None = None
     commits: tuple[int, ...] = ()
     already_applied: bool = False
+    applied_by: AppliedBy | None = None
     predicted: Mapping[str, Any] = field(default_factory=dict, hash=False)
     actual: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: JobMetrics = field(default_factory=JobMetrics)

@@ -21,11 +21,25 @@ class TableRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotencyKey:
-    """The `txn` action that makes the job apply once. It must not depend on the try number."""
+class Delivery:
+    """Which delivery of named work a job brings: the `txn` action by which the name is known."""
 
     app_id: str
     version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """The `txn` action that makes the job apply once. It must not depend on the try number.
+
+    Attributes:
+        delivery: for named work that is to be done once more, under a key of its own: which delivery that
+            is. A table that has recorded a later one takes nothing.
+    """
+
+    app_id: str
+    version: int = 0
+    delivery: Delivery | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,15 +14,15 @@ from delta_core.errors import (
     UnexpectedError,
 )
 from delta_core.execution.resources import ResourceUsage, resource_usage
+from delta_core.jobs.applied import applied_action, name_who_applied
 from delta_core.jobs.builtin import default_registry
-from delta_core.jobs.context import JobContext, idempotency_action
+from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
 from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
 from delta_core.storage.lease import lease_directory
 from delta_core.storage.open import open_store, options_for
-from delta_core.transaction.idempotency import already_applied
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
     """Run a job and say what became of it. Never raises an Exception.
 
     The order: check the spec, open the table, compare its id, look the idempotency key up, then work.
-    A key that the table already has makes the job a success that did nothing (`already_applied`). When the
+    A key that the table already has makes the job a success that did nothing (`already_applied`), which says
+    what commit did it (`applied_by`). When the
     spec asks for a lease, it is taken before the work, and table and key are looked at once more.
 
     Args:
@@ -54,6 +55,7 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
         _check(spec, kind, context)
         context = _open(spec, kind, context)
         result = _applied_before(spec, kind, context) or _run(spec, kind, context)
+        result = name_who_applied(result, spec, context)
     except DeltaError as error:
         result = context.failed(spec, error)
     except Exception as error:
@@ -105,8 +107,7 @@ def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobRes
 
 
 def _applied(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
-    key = idempotency_action(spec, clock=context.clock) if kind.commits else None
-    found = already_applied(context.snapshot, key) if context.snapshot else None
+    found = applied_action(spec, context.snapshot, context) if kind.commits else None
     return None if found is None else context.succeeded(spec, already_applied=True)
 
 

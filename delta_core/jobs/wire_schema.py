@@ -60,6 +60,17 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
             "properties": {
                 "app_id": _text("Names the work, not the try: a retry has the same one."),
                 "version": {"type": "integer", "minimum": 0, "description": "The step of the work."},
+                "delivery": {
+                    "type": ["object", "null"],
+                    "additionalProperties": False,
+                    "required": ["app_id"],
+                    "properties": {
+                        "app_id": _text("The txn by which the table knows the work."),
+                        "version": {"type": "integer", "minimum": 0, "description": "Which delivery it is."},
+                    },
+                    "description": "The delivery of named work that is done once more; a table that has "
+                    "recorded a later one takes nothing.",
+                },
             },
             "description": "The txn action that makes the job apply once.",
         },
@@ -107,6 +118,15 @@ JOB_RESULT_SCHEMA: Final[dict[str, Any]] = {
         "version_to": _optional_count("The last version it committed, or version_from."),
         "commits": {"type": "array", "items": {"type": "integer", "minimum": 0}},
         "already_applied": {"type": "boolean"},
+        "applied_by": {
+            "type": ["object", "null"],
+            "required": ["version"],
+            "properties": {
+                "version": {"type": "integer", "minimum": 0, "description": "The version that it made."},
+                "user_metadata": {"type": "object", "description": "What the commit says of itself."},
+            },
+            "description": "The commit that had done the work already; null: it is not in the log.",
+        },
         "predicted": {"type": "object", "description": "The plan's figures, per kind."},
         "actual": {"type": "object", "description": "What happened, per kind."},
         "metrics": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_core.actions.json_codec import action_to_json
 from delta_core.actions.set_transaction import SetTransaction
@@ -28,6 +28,9 @@ class CommitProperties:
             already has this application id at this version or a later one, the commit is a no-op that
             reports `AlreadyApplied`: versions of one application only go up, and a lower one counts as
             applied too.
+        delivery: for work that is done once more under a `txn` of its own: the version of the work's own
+            application that it brings. It is recorded beside `txn`; a table that has a later version of that
+            application takes nothing.
         max_attempts: how many times another writer may win before the commit is given up.
         deadline_seconds: how long the commit may take in all.
     """
@@ -38,6 +41,7 @@ class CommitProperties:
     txn: SetTransaction | None
     max_attempts: int
     deadline_seconds: float
+    delivery: SetTransaction | None
 
     @public
     def __init__(
@@ -49,6 +53,7 @@ class CommitProperties:
         txn: IdempotencyKey | None = None,
         max_attempts: int = 50,
         deadline_seconds: float = 600.0,
+        delivery: IdempotencyKey | None = None,
     ) -> None:
         """Take a key in either form. Raises ConfigurationError for what no table could hold."""
         for name, text in (
@@ -78,9 +83,14 @@ class CommitProperties:
             "txn": None if txn is None else idempotency_key(txn),
             "max_attempts": max_attempts,
             "deadline_seconds": deadline_seconds,
+            "delivery": None if delivery is None else idempotency_key(delivery),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def without_key(self) -> CommitProperties:
+        """The same for a commit that is not the work itself, such as one that announces it."""
+        return replace(self, txn=None, delivery=None)
 
 
 def idempotency_key(key: IdempotencyKey) -> SetTransaction:

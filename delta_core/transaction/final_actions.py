@@ -45,13 +45,13 @@ def final_actions(
     base: Snapshot | None,
     operation: str,
     surface: Surface,
-    key: SetTransaction | None,
+    keys: Sequence[SetTransaction],
     reuses_files: bool,
     now_ms: int,
 ) -> list[Action]:
     """The commit's actions but `commitInfo`, which each attempt makes anew.
 
-    The idempotency key becomes a `txn` action unless one is staged. Where the definition changes, the
+    Each key becomes a `txn` action unless one of its application is staged. Where the definition changes, the
     metadata also records what follows from that, such as since when commits have times of their own.
 
     Args:
@@ -59,7 +59,8 @@ def final_actions(
         base: the table before; None for one that is created.
         operation: its name, for messages.
         surface: the writer that asks.
-        key: the idempotency key; its time is `now_ms` where it has none.
+        keys: the idempotency key and the delivery, as far as there are; their time is `now_ms` where they
+            have none.
         reuses_files: see `require_files`.
         now_ms: the time of the commit's first attempt.
 
@@ -69,8 +70,11 @@ def final_actions(
         UnsupportedTableFeatureError: the definition asks for what the writer does not do.
     """
     actions: list[Action] = [a for a in staged if not isinstance(a, CommitInfo)]
-    if key is not None and not any(isinstance(a, SetTransaction) and a.app_id == key.app_id for a in actions):
-        actions.insert(0, replace(key, last_updated_ms=key.last_updated_ms or now_ms))
+    staged_ids = {a.app_id for a in actions if isinstance(a, SetTransaction)}
+    actions = [
+        *(replace(key, last_updated_ms=key.last_updated_ms or now_ms) for key in _unstaged(keys, staged_ids)),
+        *actions,
+    ]
     protocols = [a for a in actions if isinstance(a, Protocol)]
     metadatas = [a for a in actions if isinstance(a, Metadata)]
     if len(protocols) > 1 or len(metadatas) > 1:
@@ -89,6 +93,10 @@ def final_actions(
         actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
     require_enablement(base, protocol, settled, actions)
     return actions
+
+
+def _unstaged(keys: Sequence[SetTransaction], staged: set[str]) -> list[SetTransaction]:
+    return [key for key in {key.app_id: key for key in keys}.values() if key.app_id not in staged]
 
 
 def require_files(

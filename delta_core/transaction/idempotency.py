@@ -23,8 +23,27 @@ def already_applied(snapshot: Snapshot, key: SetTransaction | None) -> SetTransa
     return found if found is not None and found.version >= key.version else None
 
 
+def superseded(snapshot: Snapshot, delivery: SetTransaction | None) -> SetTransaction | None:
+    """The table's `txn` action of a later delivery than this one, or None when this one is not outdated.
+
+    The same delivery does not supersede itself: whoever asks for it again, by a key of its own, may have it.
+    """
+    found = None if delivery is None else snapshot.transactions.get(delivery.app_id)
+    return None if found is None or delivery is None or found.version <= delivery.version else found
+
+
 def covering(transactions: Iterable[SetTransaction], key: SetTransaction | None) -> SetTransaction | None:
     """The action among `transactions` that covers the key, or None."""
     if key is None:
         return None
     return next((t for t in transactions if t.app_id == key.app_id and t.version >= key.version), None)
+
+
+def superseding(
+    transactions: Iterable[SetTransaction], delivery: SetTransaction | None
+) -> SetTransaction | None:
+    """The action among `transactions` of a later delivery than this one, or None."""
+    if delivery is None:
+        return None
+    later = (t for t in transactions if t.app_id == delivery.app_id and t.version > delivery.version)
+    return next(later, None)

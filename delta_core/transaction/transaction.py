@@ -28,7 +28,7 @@ from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.final_actions import definition_after, final_actions, require_files
 from delta_core.transaction.footprint import footprint_of
 from delta_core.transaction.iceberg_rules import keep_iceberg_rules
-from delta_core.transaction.idempotency import already_applied, covering
+from delta_core.transaction.idempotency import already_applied, covering, superseded, superseding
 from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
@@ -280,7 +280,9 @@ class Transaction:
             raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
         self._finished = True
         if self.snapshot is not None:
-            found = already_applied(self.snapshot, self.properties.txn)
+            found = already_applied(self.snapshot, self.properties.txn) or superseded(
+                self.snapshot, self.properties.delivery
+            )
             if found is not None:
                 return AlreadyApplied(
                     version=self.snapshot.version,
@@ -348,7 +350,7 @@ class Transaction:
             base=self.snapshot,
             operation=self._operation,
             surface=self._surface,
-            key=self.properties.txn,
+            keys=[key for key in (self.properties.txn, self.properties.delivery) if key is not None],
             reuses_files=self._reuses_files,
             now_ms=self._clock.now_ms(),
         )
@@ -402,7 +404,9 @@ class Transaction:
     def _examine(
         self, staged: StagedCommit, winner: WinningCommit, guard: StaleWriterGuard
     ) -> Conflict | AlreadyApplied | None:
-        found = covering(winner.transactions, self.properties.txn)
+        found = covering(winner.transactions, self.properties.txn) or superseding(
+            winner.transactions, self.properties.delivery
+        )
         if found is not None:
             return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
         asked: set[str] = set()

@@ -10,13 +10,12 @@ from demo.table_reader import TableReader, same_rows
 
 CLUSTERED = "flights"
 STEPS: dict[str, tuple[str, ...]] = {
-    "observe": (),
     "plan": (),
     "compact": (CLUSTERED,),
     "cluster": ("weather",),
+    "verify": (),
     "checkpoint": (),
     "vacuum": (),
-    "verify": (),
 }
 """The steps that each table goes through, and the tables that leave one out."""
 

@@ -27,14 +27,34 @@ def get_provider_info() -> dict[str, Any]:
                     f"delta_airflow.operators.{module}"
                     for module in (
                         *("load", "merge", "optimize", "vacuum", "checkpoint", "restore", "approval"),
-                        "job",
+                        *("plan", "verify", "fsck", "cleanup", "clone", "convert", "properties", "job"),
                     )
                 ],
             }
         ],
-        "sensors": [{"integration-name": _NAME, "python-modules": ["delta_airflow.sensors.table_version"]}],
+        "sensors": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [
+                    f"delta_airflow.sensors.{module}"
+                    for module in ("table_version", "partition", "freshness")
+                ],
+            }
+        ],
         "hooks": [{"integration-name": _NAME, "python-modules": ["delta_airflow.hooks.deltaward"]}],
-        "triggers": [{"integration-name": _NAME, "python-modules": ["delta_airflow.triggers.table_version"]}],
+        "triggers": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [
+                    f"delta_airflow.triggers.{module}"
+                    for module in ("table_version", "partition", "freshness")
+                ],
+            }
+        ],
+        "task-decorators": [
+            {"name": "delta_table", "class-name": "delta_airflow.decorators.delta_table.delta_table_task"},
+            {"name": "deltaward", "class-name": "delta_airflow.decorators.deltaward.deltaward_task"},
+        ],
         "extra-links": [
             "delta_airflow.links.DeltaJobResultLink",
             "delta_airflow.links.DeltaTableEventsLink",

@@ -9,6 +9,7 @@ from delta_core.errors import TableNotFoundError
 from delta_core.jobs.job_spec import TableRef
 from delta_core.log.log_path import CHECKPOINT_KINDS, LOG_DIRECTORY, LogFileKind, LogPath, version_prefix
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store, options_for
 from delta_core.storage.uri import canonical_table_uri
 
@@ -23,7 +24,17 @@ def latest_version_from(
     Raises:
         DeltaError: the store cannot be opened or listed.
     """
-    store = open_store(table_uri, storage_options=options_for(table_uri, storage_options))
+    return latest_version_in(
+        open_store(table_uri, storage_options=options_for(table_uri, storage_options)), version
+    )
+
+
+def latest_version_in(store: LogStore, version: int) -> int | None:
+    """The same of a table whose store is open.
+
+    Raises:
+        DeltaError: the store cannot be listed.
+    """
     listed = store.list_directory(LOG_DIRECTORY, start_after=version_prefix(version))
     found = (LogPath.parse(info.path) for info in listed)
     # A checkpoint counts, too: the commit it stands for may have been cleaned up.

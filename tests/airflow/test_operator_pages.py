@@ -16,22 +16,34 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
+from delta_airflow.decorators.delta_table import DeltaTableDecoratedOperator
 from delta_airflow.operators.approval import DeltaApprovalOperator
 from delta_airflow.operators.base import DeltaTableOperator
 from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
+from delta_airflow.operators.cleanup import DeltaCleanupOperator
+from delta_airflow.operators.clone import DeltaCloneOperator
+from delta_airflow.operators.convert import DeltaConvertOperator
+from delta_airflow.operators.fsck import DeltaFsckOperator
 from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.merge import DeltaMergeOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
+from delta_airflow.operators.plan import DeltaPlanOperator
+from delta_airflow.operators.properties import DeltaPropertiesOperator
 from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
 from delta_airflow.provider_info import get_provider_info
+from delta_airflow.sensors.freshness import DeltaFreshnessSensor
+from delta_airflow.sensors.partition import DeltaPartitionSensor
 from delta_airflow.sensors.table_version import DeltaTableVersionSensor
+from delta_airflow.task_groups.maintenance import delta_maintenance
 from delta_airflow.triggers.table_version import DeltaTableVersionTrigger
 from delta_core.jobs.kinds import BUILTIN_KINDS
 from spark_jobs.job_kinds import LOAD, MERGE
@@ -43,14 +55,24 @@ PAGES = ROOT / "docs" / "operators"
 PAGE_OF = {
     DeltaApprovalOperator: "approval",
     DeltaCheckpointOperator: "checkpoint",
+    DeltaCleanupOperator: "cleanup",
+    DeltaCloneOperator: "clone",
+    DeltaConvertOperator: "convert",
+    DeltaFreshnessSensor: "freshness_sensor",
+    DeltaFsckOperator: "fsck",
     DeltaJobOperator: "job",
     DeltaLoadOperator: "load",
     DeltaMergeOperator: "merge",
     DeltaOptimizeOperator: "optimize",
+    DeltaPartitionSensor: "partition_sensor",
+    DeltaPlanOperator: "plan",
+    DeltaPropertiesOperator: "properties",
     DeltaRestoreOperator: "restore",
     DeltaVacuumOperator: "vacuum",
     DeltaTableVersionSensor: "table_version_sensor",
+    DeltaVerifyOperator: "verify",
 }
+DECORATOR_PAGES = {"delta_table": "task_delta_table", "deltaward": "task_deltaward"}
 DAY_SECONDS = 24 * 3600
 VISITS = ("fresh.parquet", "recent.parquet", "expired.parquet")
 """Files that the table does not reference: of now, of 10 days ago and of 40 days ago."""
@@ -60,7 +82,13 @@ PREVIEW, VACUUM = "visits_vacuum", 'visits_vacuum={"dry_run": false}'
 REJECTED, APPROVED = "visits_cleanup@bob:Reject", "visits_cleanup@ann"
 LOG, LOG_AGAIN = "ledger_log", "ledger_log={}"
 OBSERVE, WAIT = "observe_tables", "after_the_first_change"
+UPKEEP, UPKEEP_AGAIN = "clicks_upkeep", "clicks_upkeep={}"
+CHECKED, FSCK, SETTINGS, CLEANED = "views_checked", "views_fsck", "views_settings", "views_log"
+BACKUP, CONVERT, COUNTED, ORDERED = "orders_backup", "readings_convert", "flights_counted", "hits_ordered"
+DELIVERED, FRESH, LAKE = "after_january", "while_fresh", "lake_upkeep"
+MORE_RUNS = [UPKEEP, UPKEEP_AGAIN, CHECKED, FSCK, SETTINGS, CLEANED, BACKUP, CONVERT, COUNTED, ORDERED]
 RUNS = [OBSERVE, WAIT, LAYOUT, LAYOUT_AGAIN, PREVIEW, VACUUM, REJECTED, APPROVED, LOG, LOG_AGAIN]
+RUNS += [*MORE_RUNS, DELIVERED, FRESH, LAKE]
 
 
 def rows_of_table(text: str, head: str) -> list[list[str]]:
@@ -93,7 +121,8 @@ def test_every_public_operator_and_sensor_has_its_page() -> None:
                 value for value in module.values() if inspect.isclass(value) and value.__module__ == name
             }
     assert public == PAGE_OF.keys()
-    assert {path.stem for path in PAGES.glob("*.md")} == set(PAGE_OF.values())
+    pages = {*PAGE_OF.values(), *DECORATOR_PAGES.values()}
+    assert {path.stem for path in PAGES.glob("*.md")} == pages
     listed = rows_of_table((ROOT / DOCUMENT).read_text(), "Operator")
     assert {row[0] for row in listed} == {
         f"[{operator.__name__}](operators/{page}.md)" for operator, page in PAGE_OF.items()
@@ -109,6 +138,28 @@ def test_a_page_lists_every_argument_and_uses_its_operator(operator: type, page:
         assert "no arguments of its own" in text
     blocks = [block for block in code_blocks(f"docs/operators/{page}.md") if block.language == "python"]
     assert any(f"{operator.__name__}" in block.body for block in blocks)
+
+
+def test_every_public_decorator_has_its_page() -> None:
+    public = {entry["name"] for entry in get_provider_info()["task-decorators"]}
+    assert public == DECORATOR_PAGES.keys()
+    listed = rows_of_table((ROOT / DOCUMENT).read_text(), "Decorator")
+    assert {row[0] for row in listed} == {
+        f"[@task.{name}](operators/{page}.md)" for name, page in DECORATOR_PAGES.items()
+    }
+    for name, page in DECORATOR_PAGES.items():
+        blocks = [block for block in code_blocks(f"docs/operators/{page}.md") if block.language == "python"]
+        assert any(f"@task.{name}(" in block.body for block in blocks)
+    rows = rows_of_table((PAGES / "task_delta_table.md").read_text(), "Argument")
+    own = arguments(DeltaTableDecoratedOperator) - {"python_callable"}
+    assert {name for row in rows for name in names_in(row[0])} == own
+
+
+def test_the_maintenance_page_lists_the_arguments_of_its_factory() -> None:
+    text = (ROOT / "docs" / "dags" / "table_maintenance.md").read_text()
+    rows = rows_of_table(text, "Argument of `delta_maintenance`")
+    expected = set(inspect.signature(delta_maintenance).parameters) - {"arguments"}
+    assert {name for row in rows for name in names_in(row[0])} == expected
 
 
 def test_the_sensors_page_lists_the_arguments_of_its_trigger() -> None:
@@ -164,6 +215,15 @@ def make_tables(data: Path) -> None:
     for day in range(3):
         trips = pa.table({"origin": ["EWR", "JFK"], "dest": ["ORD", "LAX"], "day": [day, day]})
         peer_write(data / "trips", trips, mode="append")
+    for name in ("clicks", "views", "hits"):
+        for number in range(3):
+            rows = pa.table({"page": [f"p{number}", "p9"], "day": [number, number]})
+            peer_write(data / name, rows, mode="append")
+    for number in (1, 2):
+        folder = data / "readings" / f"day=2026-01-0{number}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"value": [number, number]}), folder / "a.parquet")
+    (data / "policies.yaml").write_text(f"tables: {{views: {{uri: {data}/views}}}}")
     peer_write(data / "visits", pa.table({"id": [1]}))
     for live in (data / "visits").glob("*.parquet"):
         age(live, days=50)
@@ -285,3 +345,57 @@ def test_a_checkpoint_is_written_once_and_the_log_behind_an_old_one_goes(ran: Ra
     assert {path.name for path in log.iterdir()} >= left
     assert not {f"{0:020}.json", f"{1:020}.json"} & {path.name for path in log.iterdir()}
     assert sorted(row["amount"] for row in ran.rows("ledger")) == [1, 2, 3, 4]
+
+
+@pytest.mark.slow
+def test_a_plan_leads_to_what_is_due_and_to_nothing_the_next_time(ran: Ran) -> None:
+    first, again = (ran.seen[run]["states"]["compact[-1]"] for run in (UPKEEP, UPKEEP_AGAIN))
+    assert (first, again) == ("success", "skipped")
+    assert ran.result(UPKEEP, "plan")["output"]["due"][:1] == ["optimize"]
+    assert len(PeerTable(ran.data / "clicks").file_uris()) == 1
+
+
+@pytest.mark.slow
+def test_what_was_committed_is_verified_and_the_whole_table_checked(ran: Ran) -> None:
+    assert ran.result(CHECKED, "compact")["commits"] == [3]
+    for run, task in ((CHECKED, "verify"), (FSCK, "fsck")):
+        assert ran.result(run, task)["actual"]["failed"] == []
+        assert ran.result(run, task)["actual"]["checks"] >= 3
+
+
+@pytest.mark.slow
+def test_properties_are_set_and_nothing_of_the_log_is_cleaned_up_yet(ran: Ran) -> None:
+    assert ran.result(SETTINGS, "settings")["output"]["set"] == {
+        "delta.checkpointInterval": "20",
+        "delta.appendOnly": "true",
+    }
+    assert PeerTable(ran.data / "views").metadata().configuration["delta.appendOnly"] == "true"
+    assert ran.result(CLEANED, "cleanup")["actual"] == {}
+
+
+@pytest.mark.slow
+def test_a_clone_and_a_conversion_make_tables(ran: Ran) -> None:
+    assert ran.rows("backup/orders") == ran.rows("orders")
+    assert sorted(row["value"] for row in ran.rows("readings")) == [1, 1, 2, 2]
+    assert PeerTable(ran.data / "readings").metadata().partition_columns == ["day"]
+
+
+@pytest.mark.slow
+def test_functions_get_a_table_and_say_what_a_job_does(ran: Ran) -> None:
+    assert ran.result(COUNTED, "count") == 4
+    assert ran.result(ORDERED, "order")["commits"] == [3]
+
+
+@pytest.mark.slow
+def test_sensors_return_what_they_waited_for(ran: Ran) -> None:
+    delivered = ran.result(DELIVERED, "delivered")
+    assert (delivered["rows"], delivered["files"] >= 1) == (6, True)
+    assert ran.result(FRESH, "fresh")["version"] == 2
+
+
+@pytest.mark.slow
+def test_maintenance_is_part_of_another_dag(ran: Ran) -> None:
+    states = ran.seen[LAKE]["states"]
+    assert states["upkeep.maintain.plan[0]"] == states["upkeep.record[-1]"] == "success"
+    assert states["fsck[-1]"] == "success"
+    assert [table["name"] for table in ran.result(LAKE, "upkeep.record")] == ["views"]

@@ -382,9 +382,16 @@ def test_a_task_killed_before_it_started_cancels_its_job_at_once(runner: Remembe
 
 
 def test_every_field_that_takes_part_is_templated() -> None:
-    for cls in (DeltaVacuumOperator, DeltaRestoreOperator):
-        assert "plan_only" in cls.template_fields
-    operator = load(table_uri="/data/{{ var }}", approver="{{ who }}", source={"uris": ["/in/{{ var }}"]})
+    for cls in (DeltaVacuumOperator, DeltaRestoreOperator, DeltaOptimizeOperator):
+        assert "dry_run" in cls.template_fields
+        operator = cls(task_id="t", table_uri="/t", dry_run="{{ plan }}")
+        operator.render_template_fields({"plan": "True"})  # type: ignore[typeddict-item]
+        assert operator.plans_only() is True
+        operator.plan_only = "false"
+        assert operator.dry_run == "false"
+    operator: Any = load(
+        table_uri="/data/{{ var }}", approver="{{ who }}", source={"uris": ["/in/{{ var }}"]}
+    )
     operator.render_template_fields({"var": "x", "who": "ann"})  # type: ignore[typeddict-item]
     assert operator.table_uri == "/data/x"
     assert operator.approver == "ann"

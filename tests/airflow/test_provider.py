@@ -25,7 +25,26 @@ from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
+from airflow.sdk import task
+from delta_airflow.operators.clone import DeltaCloneOperator
+from delta_airflow.operators.convert import DeltaConvertOperator
+from delta_airflow.operators.fsck import DeltaFsckOperator
+from delta_airflow.operators.properties import DeltaPropertiesOperator
+from delta_airflow.operators.verify import DeltaVerifyOperator
+from delta_airflow.sensors.freshness import DeltaFreshnessSensor
+from delta_airflow.sensors.partition import DeltaPartitionSensor
 from delta_airflow.sensors.table_version import DeltaTableVersionSensor
+
+
+@task.delta_table(table_uri="/data/t")
+def count(table, at_least: int):
+    return at_least
+
+
+@task.deltaward(kind="optimize", table_uri="/data/t")
+def compacted(size: int):
+    return {"target_size_bytes": size}
+
 
 with DAG("all_of_them", schedule=None):
     table = "/data/t"
@@ -38,6 +57,15 @@ with DAG("all_of_them", schedule=None):
     wait >> DeltaRestoreOperator(task_id="restore", table_uri=table, version="{{ params.version }}")
     wait >> DeltaCheckpointOperator(task_id="checkpoint", table_uri=table)
     wait >> DeltaJobOperator(task_id="observe", table_uri=table, kind="observe")
+    wait >> DeltaVerifyOperator(task_id="verify", table_uri=table, commits=load.output)
+    wait >> DeltaFsckOperator(task_id="fsck", table_uri=table)
+    wait >> DeltaCloneOperator(task_id="clone", table_uri="/data/c", source_uri=table)
+    wait >> DeltaConvertOperator(task_id="convert", table_uri="/data/d", partition_by={"day": "date"})
+    unset = ["delta.appendOnly"]
+    wait >> DeltaPropertiesOperator(task_id="properties", table_uri=table, unset=unset)
+    wait >> DeltaPartitionSensor(task_id="partition", table_uri=table, partition={"day": "{{ ds }}"})
+    wait >> DeltaFreshnessSensor(task_id="freshness", table_uri=table, max_age_minutes=5)
+    wait >> count(1) >> compacted.expand(size=[1, 2])
 """
 
 _SEEN = """
@@ -47,10 +75,12 @@ import delta_airflow
 # The inline runner brings the job code and with it what pyarrow loads for data. Only a task that runs
 # inline imports it, by name; if any other module did, it would be in sys.modules at the end.
 INLINE = "delta_airflow.runners.inline"
+# So does what reads partitions; a trigger imports it when it runs.
+PARTITIONS = "delta_airflow.conditions.partition"
 modules = [
     module.name
     for module in pkgutil.walk_packages(delta_airflow.__path__, "delta_airflow.")
-    if module.name != INLINE
+    if module.name not in (INLINE, PARTITIONS)
 ]
 for module in modules:
     importlib.import_module(module)
@@ -88,7 +118,7 @@ print("SEEN " + json.dumps({
     "mapped_links": sorted(serialized.get_task("optimize").extra_links),
     "plugins": len(plugins),
     "plugin_errors": {str(key): str(value) for key, value in get_import_errors().items()},
-    "heavy": sorted({"pyspark", "pandas", "great_expectations", INLINE} & set(sys.modules)),
+    "heavy": sorted({"pyspark", "pandas", "great_expectations", INLINE, PARTITIONS} & set(sys.modules)),
     "bare": sorted({"plugin", "links", "assets", "keeper", "provider_info"} & set(sys.modules)),
 }))
 """
@@ -148,6 +178,7 @@ def test_everything_the_provider_info_names_exists() -> None:
     parts = ("handler", "factory", "to_openlineage_converter")
     names = [*info["extra-links"], *(entry[part] for entry in info["asset-uris"] for part in parts)]
     names += [entry["hook-class-name"] for entry in info["connection-types"]]
+    names += [entry["class-name"] for entry in info["task-decorators"]]
     for name in names:
         module, _, attribute = name.rpartition(".")
         assert getattr(importlib.import_module(module), attribute)
@@ -175,7 +206,7 @@ def test_airflow_finds_the_asset_scheme(seen: dict[str, Any]) -> None:
 
 def test_a_dag_with_every_operator_parses_and_keeps_its_links(seen: dict[str, Any]) -> None:
     assert seen["import_errors"] == {}
-    assert len(seen["tasks"]) == 7
+    assert len(seen["tasks"]) == 16
     assert seen["links"] == seen["mapped_links"] == ["Job result", "Table events"]
 
 

@@ -12,11 +12,12 @@ from airflow.sdk import PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
-import delta_airflow.triggers.table_version as trigger_module
+import delta_airflow.conditions.version as condition_module
 from delta_airflow.errors import TransientJobFailedError
 from delta_airflow.sensors.table_version import DeltaTableVersionSensor
-from delta_airflow.table_versions import latest_version_from
+from delta_airflow.table_versions import latest_version_from, latest_version_in
 from delta_airflow.triggers.table_version import DeltaTableVersionTrigger
+from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import ConfigurationError, StorageError, StorePermissionError
 from tests.support.airflow import connection_json
 from tests.support.waiting import PATIENCE_SECONDS
@@ -152,15 +153,20 @@ def test_the_trigger_polls_until_the_version_is_there_off_the_event_loop(
 ) -> None:
     threads: list[threading.Thread] = []
 
-    def listing(table_uri: str, version: int, **more: Any) -> int | None:
+    stores: set[int] = set()
+
+    def listing(store: Any, version: int) -> int | None:
         threads.append(threading.current_thread())
+        stores.add(id(store))
         if len(threads) == 3:
             add_versions(table, 0, 1, 2)
-        return latest_version_from(table_uri, version, **more)
+        return latest_version_in(store, version)
 
-    monkeypatch.setattr(trigger_module, "latest_version_from", listing)
+    monkeypatch.setattr(condition_module, "latest_version_in", listing)
     assert first_event(trigger(table)) == {"version": 2}
     assert len(threads) == 3
+    assert len(stores) == 1, "one store for all looks"
+    assert all(thread.name.startswith("deltaward-trigger") for thread in threads)
     assert threading.main_thread() not in threads
 
 
@@ -170,21 +176,21 @@ def test_the_trigger_waits_out_a_storage_error_that_can_pass(
     add_versions(table, 0, 1)
     answers = [StorageError("slow down"), None]
 
-    def listing(table_uri: str, version: int, **more: Any) -> int | None:
+    def listing(store: Any, version: int) -> int | None:
         if error := answers.pop(0):
             raise error
-        return latest_version_from(table_uri, version, **more)
+        return latest_version_in(store, version)
 
-    monkeypatch.setattr(trigger_module, "latest_version_from", listing)
+    monkeypatch.setattr(condition_module, "latest_version_in", listing)
     assert first_event(trigger(table)) == {"version": 1}
     assert answers == []
 
 
 def test_the_trigger_reports_any_other_error(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(table_uri: str, version: int, **more: Any) -> int | None:
+    def refuse(store: Any, version: int) -> int | None:
         raise StorePermissionError("no access")
 
-    monkeypatch.setattr(trigger_module, "latest_version_from", refuse)
+    monkeypatch.setattr(condition_module, "latest_version_in", refuse)
     event = first_event(trigger(table))
     assert event["error"]["code"] == "STORE_PERMISSION_DENIED"
     assert event["error"]["retryable"] is False
@@ -195,3 +201,65 @@ def test_the_trigger_reports_any_other_error(table: Path, monkeypatch: pytest.Mo
 def test_a_triggers_arguments_are_checked_when_it_is_made(table: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         trigger(table, **changes)
+
+
+def test_credentials_that_were_rotated_arrive(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old ones are refused after a while; the connection has new ones by then."""
+    add_versions(table, 0, 1)
+    answers = [None, StorePermissionError("expired"), None]
+    stores: list[int] = []
+
+    def listing(store: Any, version: int) -> int | None:
+        stores.append(id(store))
+        if error := answers.pop(0):
+            raise error
+        return None if answers else latest_version_in(store, version)
+
+    monkeypatch.setattr(condition_module, "latest_version_in", listing)
+    assert first_event(trigger(table)) == {"version": 1}
+    assert stores[0] == stores[1]
+    assert len(stores) == 3
+
+
+def test_many_triggers_on_a_slow_store_do_not_wait_for_each_other(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop's own threads would be six on two cores."""
+    add_versions(table, 0, 1)
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def listing(store: Any, version: int) -> int | None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        SYSTEM_CLOCK.sleep(0.05)
+        with lock:
+            at_once -= 1
+        return latest_version_in(store, version)
+
+    monkeypatch.setattr(condition_module, "latest_version_in", listing)
+
+    async def all_of_them() -> int:
+        async def one() -> int:
+            return len([event async for event in trigger(table).run()])
+
+        return sum(await asyncio.gather(*(one() for _ in range(60))))
+
+    assert asyncio.run(asyncio.wait_for(all_of_them(), PATIENCE_SECONDS)) == 60
+    assert most > 20
+
+
+def test_a_sensor_keeps_its_store_between_pokes(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores: list[Any] = []
+
+    def listing(store: Any, version: int) -> int | None:
+        stores.append(store)
+        return latest_version_in(store, version)
+
+    monkeypatch.setattr(condition_module, "latest_version_in", listing)
+    subject = sensor(table, version=0)
+    assert not poke(subject).is_done
+    add_versions(table, 0)
+    assert poke(subject).is_done
+    assert stores[0] is stores[1]

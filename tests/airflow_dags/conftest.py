@@ -44,6 +44,19 @@ print("RESULT " + json.dumps({{
             "params": {{name: dag.params.get_param(name).schema for name in dag.params}},
             "doc": bool(dag.doc_md),
             "retries": {{task.task_id: task.retries for task in dag.tasks}},
+            "policies": {{task.task_id: type(task.retry_policy).__name__ for task in dag.tasks}},
+            "pools": {{task.task_id: task.pool for task in dag.tasks}},
+            "callbacks": {{task.task_id: bool(task.has_on_failure_callback) for task in dag.tasks}},
+            "connections": {{
+                task.task_id: (
+                    task.partial_kwargs.get("conn_id") if hasattr(task, "partial_kwargs") else task.conn_id
+                )
+                for task in dag.tasks
+                if "conn_id" in task.template_fields
+            }},
+            "leases": {{
+                task.task_id: getattr(task, "lease", None) for task in dag.tasks if hasattr(task, "lease")
+            }},
         }}
         for dag in bag.dags.values()
     }},

@@ -46,12 +46,40 @@ def test_each_feed_is_extracted_loaded_and_verified(parsed: dict) -> None:
         assert tasks[f"verify_{feed}"] == []
 
 
-def test_maintenance_observes_plans_applies_and_verifies_each_table(parsed: dict) -> None:
+def test_maintenance_plans_applies_and_verifies_each_table(parsed: dict) -> None:
     tasks = parsed["dags"]["table_maintenance"]["tasks"]
-    order = ["observe", "plan", "compact", "cluster", "checkpoint", "vacuum", "verify"]
+    # What a check compares with is gone after a vacuum.
+    order = ["plan", "compact", "cluster", "verify", "checkpoint", "vacuum"]
     for before, after in itertools.pairwise(order):
         assert f"maintain.{after}" in tasks[f"maintain.{before}"]
-    assert tasks["maintain.verify"] == ["record"]
+    assert tasks["maintain.vacuum"] == ["record"]
+    assert set(tasks) == {"tables", "record", *(f"maintain.{step}" for step in order)}
+
+
+def test_every_task_retries_what_can_pass_in_a_pool_that_exists(parsed: dict) -> None:
+    for dag in parsed["dags"].values():
+        assert set(dag["retries"].values()) == {2}
+        assert set(dag["policies"].values()) == {"DeltaRetryPolicy"}
+        assert set(dag["pools"].values()) == {"default_pool"}
+        assert set(dag["callbacks"].values()) == {False}
+
+
+def test_every_task_that_opens_a_table_goes_through_the_runs_connection(parsed: dict) -> None:
+    seen = 0
+    for dag in parsed["dags"].values():
+        assert dag["params"]["connection"]["type"] == "string"
+        assert set(dag["connections"].values()) == {"{{ params.connection }}"}
+        seen += len(dag["connections"])
+    assert seen > 15
+
+
+def test_what_rewrites_a_table_takes_its_lease(parsed: dict) -> None:
+    leases = parsed["dags"]["table_maintenance"]["leases"]
+    assert {task for task, lease in leases.items() if lease == "maintenance"} == {
+        f"maintain.{step}" for step in ("compact", "cluster", "checkpoint", "vacuum")
+    }
+    assert parsed["dags"]["table_rollback"]["leases"]["restore"] == "maintenance"
+    assert parsed["dags"]["medallion_logs"]["leases"]["z_order_silver"] == "maintenance"
 
 
 def test_corrections_are_merged_and_verified(parsed: dict) -> None:

@@ -23,11 +23,12 @@ from tests.support.repository import ROOT
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 WORKER = ROOT / "tests" / "airflow" / "docs_worker.py"
+AGAIN = 'table_maintenance={"tables": ["plans"]}'
 OLD_HOURS = 200
 CLUSTERED = "clustered"
 POLICIES = {
-    "deletes": {"dry_run": False},
     "plans": {"dry_run": True},
+    "deletes": {"dry_run": False},
     "too_short": {"dry_run": False, "retention_hours": 1.0},
     "not_due": {"dry_run": False, "min_bytes": "1gb"},
     CLUSTERED: {},
@@ -83,7 +84,7 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
         DELTAWARD_MAINTENANCE_SCHEDULE="",
     )
     done = subprocess.run(
-        [sys.executable, str(WORKER), "table_maintenance"],
+        [sys.executable, str(WORKER), "table_maintenance", AGAIN],
         env=environment,
         cwd=home.path,
         capture_output=True,
@@ -93,16 +94,18 @@ def maintained(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory)
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
-    run = json.loads(line.removeprefix("SEEN "))["table_maintenance"]
+    seen = json.loads(line.removeprefix("SEEN "))
+    run, again = seen["table_maintenance"], seen[AGAIN]
     results = {
         name: {
             step: run["xcoms"].get(f"maintain.{step}[{index}]")
-            for step in ("plan", "compact", "cluster", "vacuum", "verify")
+            for step in ("plan", "compact", "cluster", "verify", "checkpoint", "vacuum")
         }
         for index, name in enumerate(POLICIES)
     }
     left = {name: (tables[name] / file).exists() for name, file in old.items()}
-    return {"state": run["state"], "results": results, "left": left}
+    log = done.stdout + done.stderr
+    return {"state": run["state"], "results": results, "left": left, "log": log, "again": again}
 
 
 def test_a_policy_that_says_to_delete_deletes_what_the_retention_has_passed(maintained: dict) -> None:
@@ -126,8 +129,8 @@ def test_what_is_not_due_is_not_deleted(maintained: dict) -> None:
 def test_no_policy_goes_below_the_protected_retention(maintained: dict) -> None:
     assert maintained["left"]["too_short"] is True
     assert maintained["results"]["too_short"]["vacuum"] is None
-    assert maintained["results"]["too_short"]["verify"] is None
     assert maintained["state"] == "failed"
+    assert "Not maintained: too_short (vacuum)" in maintained["log"]
 
 
 def test_what_the_policy_switches_off_is_left_out(maintained: dict) -> None:
@@ -141,4 +144,19 @@ def test_a_clustered_table_is_clustered_by_its_own_columns(maintained: dict) -> 
     assert clustered["plan"]["output"]["health"]["clustered_by"] == ["id", "x"]
     assert clustered["cluster"]["actual"]["files_removed"] == 2
     assert clustered["cluster"]["output"]["metrics"]["clusteringStats"]["numOutputZCubes"] == 1
-    assert clustered["verify"]["status"] == "succeeded"
+    assert clustered["verify"]["actual"] == {"checks": 3, "failed": []}
+
+
+def test_where_nothing_was_committed_nothing_is_verified(maintained: dict) -> None:
+    for name, results in maintained["results"].items():
+        if name != CLUSTERED:
+            assert results["verify"]["note"] == "no commit to verify; nothing was done"
+
+
+def test_a_table_that_has_not_changed_costs_one_listing_in_the_next_run(maintained: dict) -> None:
+    again = maintained["again"]
+    assert again["state"] == "success"
+    first, second = maintained["results"]["plans"]["plan"], again["xcoms"]["maintain.plan[0]"]
+    assert second["metrics"]["requests"] == 1 < first["metrics"]["requests"]
+    assert second["output"]["due"] == first["output"]["due"]
+    assert [table["name"] for table in again["xcoms"]["record[-1]"]] == ["plans"]

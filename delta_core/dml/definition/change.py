@@ -35,6 +35,7 @@ from delta_core.transaction.commit_properties import (
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 
@@ -59,6 +60,7 @@ def commit_change(
     actions: Sequence[Action] = (),
     reads_rows: bool = False,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock | None = None,
 ) -> Committed:
     """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
@@ -72,6 +74,7 @@ def commit_change(
         actions: what else is committed.
         reads_rows: every row of the table was looked at: one that is added meanwhile is a conflict.
         properties: provenance, idempotency key and limits.
+        observer: sees the commit's phases.
         clock: where time comes from; the snapshot's clock when None.
 
     Raises:
@@ -100,6 +103,7 @@ def commit_change(
         properties=properties,
         # A row that is added meanwhile has not been looked at, whatever the table asks of reads.
         isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
+        observer=observer,
         clock=clock or snapshot.clock,
     )
     if reads_rows:

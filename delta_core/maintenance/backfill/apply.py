@@ -205,7 +205,7 @@ class _Backfill:
             operation=operation,
             surface=Surface.REWRITE,
             operation_parameters=parameters,
-            properties=self.properties if last else replace(self.properties, txn=None),
+            properties=self.properties if last else self.properties.without_key(),
             observer=self.observer,
             clock=self.clock,
         )

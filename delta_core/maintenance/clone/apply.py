@@ -45,6 +45,7 @@ from delta_core.transaction.commit_result import Committed, Rejected, raise_for_
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.in_commit_time import has_in_commit_times, settled_provenance
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.row_ids import DOMAIN
 from delta_core.transaction.transaction import Transaction
@@ -176,6 +177,7 @@ def apply_clone(
     *,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     executor: Executor | None = None,
+    observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> CloneResult:
     """Copy what the plan names, several objects side by side, then commit.
@@ -186,6 +188,7 @@ def apply_clone(
         plan: made by `plan_clone`.
         properties: provenance, idempotency key and limits of the commit.
         executor: maps the copying; threads of this process when None.
+        observer: sees the commit's phases.
         clock: where time comes from.
 
     Raises:
@@ -207,7 +210,7 @@ def apply_clone(
                 allowed_roots=plan.allowed_roots,
                 executor=executor or InlineExecutor(MAX_REQUESTS if remote else None),
             )
-        transaction = _staged(plan, copied, properties, clock).prepare()
+        transaction = _staged(plan, copied, properties, observer, clock).prepare()
     except BaseException as error:
         # Nothing was sent to the log, so nothing there can name the copies.
         reason = error if isinstance(error, DeltaError) else CloneError(f"The clone ended early: {error!r}.")
@@ -226,7 +229,9 @@ def apply_clone(
     )
 
 
-def _staged(plan: ClonePlan, copied: int, properties: CommitProperties, clock: Clock) -> Transaction:
+def _staged(
+    plan: ClonePlan, copied: int, properties: CommitProperties, observer: TransactionObserver, clock: Clock
+) -> Transaction:
     parameters: dict[str, Any] = {
         "source": plan.source.store.uri,
         "sourceVersion": plan.source.version,
@@ -239,6 +244,7 @@ def _staged(plan: ClonePlan, copied: int, properties: CommitProperties, clock: C
             surface=Surface.RESTORE,
             operation_parameters=parameters,
             properties=properties,
+            observer=observer,
             clock=clock,
             known_at_ms=plan.known_at_ms,
         )
@@ -251,6 +257,7 @@ def _staged(plan: ClonePlan, copied: int, properties: CommitProperties, clock: C
             properties=properties,
             # Rows that were appended meanwhile would stay in what is to be a copy.
             isolation=IsolationLevel.SERIALIZABLE,
+            observer=observer,
             clock=clock,
         ).read_predicate(None)
     base = plan.base

@@ -49,6 +49,7 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
+from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 _FILES_AT_A_TIME = 1024
@@ -196,6 +197,7 @@ def apply_conversion(
     plan: ConversionPlan,
     *,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed:
     """Commit the plan as version 0. One request when nobody interferes; no file is opened.
@@ -215,6 +217,7 @@ def apply_conversion(
             "sourceFormat": "parquet",
         },
         properties=properties,
+        observer=observer,
         clock=clock,
         known_at_ms=plan.known_at_ms,
     )

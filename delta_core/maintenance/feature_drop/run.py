@@ -45,7 +45,7 @@ class Run:
     @property
     def without_key(self) -> CommitProperties:
         """The properties of every commit but the last."""
-        return replace(self.properties, txn=None)
+        return self.properties.without_key()
 
     def commit(
         self,

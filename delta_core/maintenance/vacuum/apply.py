@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
@@ -109,7 +109,7 @@ def apply_vacuum(
     # A first look before anything is written: what cannot be read ends the vacuum here.
     keys_to_keep(latest, cutoff_ms=plan.cutoff_ms, removes=LoggedRemoves(cutoff_ms=plan.cutoff_ms))
     pins_in_force(latest.store, store_now_ms=0)
-    unkeyed = replace(properties, txn=None)
+    unkeyed = properties.without_key()
     start = _commit_start(latest, plan, unkeyed, progress, observer, clock)
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(

@@ -16,10 +16,12 @@ from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import RunnerName, parse_runner
 from delta_airflow.hooks.spark_connection import chosen_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
+from delta_airflow.operators.clearing import reapplies_when_cleared
+from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
 from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
 from delta_airflow.operators.spark_base import SparkOperator
-from delta_airflow.operators.summary import summarize
+from delta_airflow.operators.summary import applied_note, summarize
 from delta_airflow.runners.base import Runner
 from delta_airflow.runners.run_directory import RunDirectory
 from delta_core.clock import SYSTEM_CLOCK
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
 class DeltaTableOperator(SparkOperator):
     """Runs one job on one table. Subclasses say which kind and with which parameters.
 
-    A retry of the task, a cleared task and a driver that outlived its task apply the work once: see
-    `operators.provenance.idempotency_key`. An error that can pass is raised as it is, so that Airflow
-    retries; any other becomes AirflowFailException.
+    A retry of the task and a driver that outlived its task apply the work once; a cleared task applies it
+    again where it replaces: see `operators.provenance.idempotency_key`. An error that can pass is raised as
+    it is, so that Airflow retries; any other becomes AirflowFailException.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
@@ -49,6 +51,11 @@ class DeltaTableOperator(SparkOperator):
             (templated).
         work_version: which delivery of the work this is. A table that has recorded this number for the
             name, or a higher one, takes nothing: a repeated or outdated delivery is fenced off (templated).
+        on_clear: what a cleared task does with work that the table has: `reapply` it, or `keep` it and do
+            nothing. None reapplies what replaces (an overwrite, a merge, maintenance) and keeps what adds
+            (templated).
+        lease: name of a lease that the job holds on the table while it works; no two jobs hold one lease.
+            None takes none (templated).
         approver: who approved the work, for the commit's provenance (templated).
         deadline_seconds: stops the job after this long; None is the connection's limit (templated).
         kwargs: those of `SparkOperator` and of Airflow's BaseOperator.
@@ -61,6 +68,8 @@ class DeltaTableOperator(SparkOperator):
         "runner",
         "work_name",
         "work_version",
+        "on_clear",
+        "lease",
         "approver",
         "deadline_seconds",
         *SparkOperator.template_fields,
@@ -80,6 +89,8 @@ class DeltaTableOperator(SparkOperator):
         runner: str | None = None,
         work_name: str | None = None,
         work_version: int | str = 0,
+        on_clear: str | None = None,
+        lease: str | None = None,
         approver: str | None = None,
         deadline_seconds: float | str | None = None,
         **kwargs: Any,
@@ -91,6 +102,8 @@ class DeltaTableOperator(SparkOperator):
         self.runner = runner
         self.work_name = work_name
         self.work_version = work_version
+        self.on_clear = on_clear
+        self.lease = lease
         self.approver = approver
         self.deadline_seconds = deadline_seconds
         self._running: Runner | None = None
@@ -112,7 +125,7 @@ class DeltaTableOperator(SparkOperator):
         """False when the job, as asked, cannot commit: then it needs no idempotency key."""
         return True
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> JobSummary:
         """Run the job.
 
         Returns:
@@ -160,15 +173,19 @@ class DeltaTableOperator(SparkOperator):
                 cause="Without a name, the work is that of one task instance and has no other deliveries",
                 fix="Give the work a name",
             )
-        params = self.job_params()
+        kind, params = self.job_kind(), self.job_params()
+        reapplies = reapplies_when_cleared(self.on_clear, kind, params)
         hook.require_allowed(params)
         seconds = as_optional_float("deadline_seconds", self.deadline_seconds, minimum=1)
         seconds = hook.settings.deadline_seconds if seconds is None else seconds
         return JobSpec(
-            kind=self.job_kind(),
+            kind=kind,
             table=table,
             params=params,
-            idempotency=idempotency_key(task, table, name=name, version=version) if self.commits() else None,
+            idempotency=idempotency_key(task, table, name=name, version=version, reapplies=reapplies)
+            if self.commits()
+            else None,
+            lease=as_optional_text("lease", self.lease),
             deadline_ms=None if seconds is None else SYSTEM_CLOCK.now_ms() + int(seconds * 1000),
             storage_ref=f"airflow:{hook.conn_id}",
             trace_id=f"{task.dag_id}/{task.run_id}/{task.task_id}/{task.map_index}/{task.try_number}",
@@ -177,7 +194,7 @@ class DeltaTableOperator(SparkOperator):
             job_id=uuid.uuid4().hex,
         )
 
-    def _run(self, context: Context) -> dict[str, Any]:
+    def _run(self, context: Context) -> JobSummary:
         spark = self.spark_arguments()
         hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
@@ -197,7 +214,7 @@ class DeltaTableOperator(SparkOperator):
 
     def _run_in(
         self, directory: RunDirectory, spec: JobSpec, context: Context, *, hook: DeltawardHook
-    ) -> dict[str, Any]:
+    ) -> JobSummary:
         name = as_optional_text("runner", self.runner)
         chosen = chosen_runner(
             hook.spark,
@@ -226,8 +243,8 @@ class DeltaTableOperator(SparkOperator):
     def _log_result(self, result: JobResult) -> None:
         for warning in result.warnings:
             self.log.warning("%s", warning)
-        if result.already_applied:
-            self.log.info("The work had been applied before; nothing was done")
+        if note := applied_note(result):
+            self.log.info("The work was %s", note)
         self.log.info("Version %s -> %s", result.version_from, result.version_to)
 
     def _annotate_outlets(self, context: Context, result: JobResult) -> None:

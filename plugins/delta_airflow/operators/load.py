@@ -10,8 +10,8 @@ from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
     as_optional_text,
+    as_rendered_texts,
     as_text,
-    as_texts,
 )
 from delta_core.errors import ConfigurationError
 
@@ -28,7 +28,7 @@ class DeltaLoadOperator(DeltaTableOperator):
             `select` and `group_by`, mappings of column to expression; for files `options` and `schema`, for
             JSON lines `corrupt_column`, for a table `version` and `changes_since` (templated).
         mode: `append`, `overwrite` or `replace_where` (templated).
-        partition_by: partition columns of a new table.
+        partition_by: partition columns of a new table; a list, or a template that renders as one (templated).
         replace_where: with mode `replace_where`: the rows to replace; what is loaded must satisfy it
             (templated).
         contract: `columns` and `constraints` that each row must satisfy; otherwise nothing is written
@@ -46,6 +46,7 @@ class DeltaLoadOperator(DeltaTableOperator):
         *DeltaTableOperator.template_fields,
         "source",
         "mode",
+        "partition_by",
         "replace_where",
         "contract",
         "deduplicate",
@@ -66,7 +67,7 @@ class DeltaLoadOperator(DeltaTableOperator):
         *,
         source: Mapping[str, Any] | str,
         mode: str = "append",
-        partition_by: Sequence[str] | None = None,
+        partition_by: Sequence[str] | str | None = None,
         replace_where: str | None = None,
         contract: Mapping[str, Any] | str | None = None,
         deduplicate: Mapping[str, Any] | str | None = None,
@@ -108,7 +109,7 @@ class DeltaLoadOperator(DeltaTableOperator):
             "merge_schema": as_bool("merge_schema", self.merge_schema),
             "overwrite_schema": as_bool("overwrite_schema", self.overwrite_schema),
         }
-        if partition_by := as_texts("partition_by", self.partition_by):
+        if partition_by := as_rendered_texts("partition_by", self.partition_by):
             params["partition_by"] = partition_by
         if replace_where is not None:
             params["replace_where"] = replace_where

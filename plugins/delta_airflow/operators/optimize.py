@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_texts
+from delta_airflow.operators.planning import PlanningOperator
+from delta_airflow.operators.rendered import (
+    as_locations,
+    as_optional_float,
+    as_optional_int,
+    as_optional_text,
+    as_rendered_texts,
+)
 
 
-class DeltaOptimizeOperator(DeltaTableOperator):
+class DeltaOptimizeOperator(PlanningOperator):
     """Compacts a table's small files, or puts its rows in order. Readers see the same rows throughout.
 
     A table that has clustering columns is clustered by these.
@@ -22,15 +27,19 @@ class DeltaOptimizeOperator(DeltaTableOperator):
             as one. None or an empty list compacts, or clusters a clustered table (templated).
         min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is left alone while a
             smaller share of its bytes is not in order yet (templated).
+        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
+            that renders as one. Files elsewhere are left alone (templated).
+        dry_run: True only plans; the plan, with its files and bytes, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
     template_fields: Sequence[str] = (
-        *DeltaTableOperator.template_fields,
+        *PlanningOperator.template_fields,
         "predicate",
         "target_size_bytes",
         "z_order_by",
         "min_new_fraction",
+        "allowed_root_uris",
     )
 
     def __init__(
@@ -40,6 +49,8 @@ class DeltaOptimizeOperator(DeltaTableOperator):
         target_size_bytes: int | str | None = None,
         z_order_by: Sequence[str] | str | None = None,
         min_new_fraction: float | str | None = None,
+        allowed_root_uris: Sequence[str] | str | None = None,
+        dry_run: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -47,6 +58,8 @@ class DeltaOptimizeOperator(DeltaTableOperator):
         self.target_size_bytes = target_size_bytes
         self.z_order_by = z_order_by
         self.min_new_fraction = min_new_fraction
+        self.allowed_root_uris = allowed_root_uris
+        self.dry_run = dry_run
 
     def job_kind(self) -> str:
         return "optimize"
@@ -55,18 +68,9 @@ class DeltaOptimizeOperator(DeltaTableOperator):
         params = {
             "predicate": as_optional_text("predicate", self.predicate),
             "target_size_bytes": as_optional_int("target_size_bytes", self.target_size_bytes, minimum=1),
-            "z_order_by": self._columns() or None,
+            "z_order_by": as_rendered_texts("z_order_by", self.z_order_by) or None,
+            "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris) or None,
             "min_new_fraction": as_optional_float("min_new_fraction", self.min_new_fraction, minimum=0),
         }
-        return {name: value for name, value in params.items() if value is not None}
-
-    def _columns(self) -> list[str]:
-        columns: Any = self.z_order_by
-        if isinstance(columns, str):
-            text = as_optional_text("z_order_by", columns)
-            try:
-                columns = None if text is None else json.loads(text.replace("'", '"'))
-            except ValueError:
-                # Not a rendered list; the check below says what is expected.
-                columns = text
-        return as_texts("z_order_by", columns)
+        given = {name: value for name, value in params.items() if value is not None}
+        return {**given, "dry_run": True} if self.plans_only() else given

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_core.jobs.job_spec import IdempotencyKey, TableRef
+from delta_airflow.operators.clearing import FIRST_CLEARING, clearing_number
+from delta_core.jobs.job_spec import Delivery, IdempotencyKey, TableRef
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -19,6 +20,7 @@ class TaskIdentity:
     """One try of one task instance.
 
     Attributes:
+        clearing: the first try since the task instance was cleared last; 1 when it never was.
         logical_date: ISO 8601; None for runs that have none (manual and asset-triggered ones).
     """
 
@@ -27,6 +29,7 @@ class TaskIdentity:
     run_id: str
     map_index: int = -1
     try_number: int = 1
+    clearing: int = FIRST_CLEARING
     logical_date: str | None = None
 
     @classmethod
@@ -41,17 +44,31 @@ class TaskIdentity:
             run_id=instance.run_id,
             map_index=-1 if map_index is None else map_index,
             try_number=instance.try_number,
+            clearing=clearing_number(
+                try_number=instance.try_number,
+                max_tries=getattr(instance, "max_tries", None),
+                retries=getattr(getattr(instance, "task", None), "retries", None),
+            ),
             logical_date=None if date is None else date.isoformat(),
         )
 
 
 def idempotency_key(
-    task: TaskIdentity, table: TableRef, *, name: str | None = None, version: int = 0
+    task: TaskIdentity,
+    table: TableRef,
+    *,
+    name: str | None = None,
+    version: int = 0,
+    reapplies: bool = False,
 ) -> IdempotencyKey:
     """The `txn` application id of a task's work on a table.
 
-    It leaves the try number out, so a retry, a cleared task and a driver that lived on are one piece of
-    work.
+    It leaves the try number out, so a retry and a driver that lived on are one piece of work. So is a
+    cleared task, unless its work is to be applied again: then each clearing is a step of the work, and a
+    driver that lived on from an earlier one does nothing after a later one.
+
+    Named work that is applied again has the step beside its delivery. It is the same delivery, which the
+    table takes once more; where a later one is recorded, it is outdated and nothing is done.
 
     Args:
         task: the task instance.
@@ -59,10 +76,16 @@ def idempotency_key(
         name: names the work itself ("flights 2013-01") in place of the task instance, so that the same
             work started by another run (a manual one, a backfill) is applied once, too.
         version: which delivery of the named work this is; an earlier one is not applied after it.
+        reapplies: whether a cleared task does the work again.
     """
-    if name is not None:
-        return IdempotencyKey(app_id=work_app_id(name, table), version=version)
-    return IdempotencyKey(app_id=_app_id([task.dag_id, task.task_id, task.map_index, task.run_id], table))
+    own = [task.dag_id, task.task_id, task.map_index, task.run_id]
+    step = task.clearing - FIRST_CLEARING if reapplies else 0
+    if name is None:
+        return IdempotencyKey(app_id=_app_id(own, table), version=step)
+    delivery = Delivery(app_id=work_app_id(name, table), version=version)
+    if not step:
+        return IdempotencyKey(app_id=delivery.app_id, version=version)
+    return IdempotencyKey(app_id=_app_id(["again", name, *own], table), version=step, delivery=delivery)
 
 
 def work_app_id(name: str, table: TableRef) -> str:

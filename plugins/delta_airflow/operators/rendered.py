@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_core.errors import ConfigurationError
+from delta_core.storage.uri import uri_scheme
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -126,6 +127,84 @@ def as_texts(name: str, value: object) -> list[str]:
     if isinstance(value, (list, tuple)) and all(isinstance(entry, str) and entry for entry in value):
         return list(value)
     raise _invalid(name, value, "a list of texts")
+
+
+def as_rendered_texts(name: str, value: object) -> list[str]:
+    """A list of texts, given as one or as what a template makes of one; None gives an empty one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    return as_texts(name, _listed(name, value))
+
+
+def as_versions(name: str, value: object) -> list[int]:
+    """Versions of a table, ascending, each once: numbers, lists of them, and what templates make of either.
+
+    A job's summary stands for its commits. None and what a template makes of it give none, so that the result
+    of a task that was skipped may be named among others.
+
+    Raises:
+        ConfigurationError: something else is among them.
+    """
+    if _absent(value):
+        return []
+    if isinstance(value, str):
+        value = _listed(name, value)
+    if isinstance(value, Mapping):
+        return as_versions(name, value.get("commits"))
+    if isinstance(value, (list, tuple)):
+        return sorted({version for entry in value for version in as_versions(name, entry)})
+    version = as_optional_int(name, value, minimum=0)
+    return [] if version is None else [version]
+
+
+def as_text_mapping(name: str, value: object) -> dict[str, str]:
+    """A mapping of texts, given as one or as JSON text; numbers and flags become the texts that tables hold.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    found = {} if _absent(value) else as_json_object(name, value)
+    if any(entry is None or isinstance(entry, (dict, list)) for entry in found.values()):
+        raise _invalid(name, value, "an object of texts")
+    return {key: entry if isinstance(entry, str) else json.dumps(entry) for key, entry in found.items()}
+
+
+def as_location(name: str, value: object) -> str:
+    """An absolute path or a URI: the same place on every machine.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    text = as_text(name, value)
+    if uri_scheme(text) is None and not text.startswith("/"):
+        raise _invalid(name, value, "an absolute path or a URI")
+    return text
+
+
+def as_locations(name: str, value: object) -> list[str]:
+    """A list of absolute paths and URIs, given as one or as what a template makes of one.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    return [as_location(name, entry) for entry in as_rendered_texts(name, value)]
+
+
+def _listed(name: str, value: object) -> object:
+    """A list that a template has made a text of, or the value as it is."""
+    text = as_optional_text(name, value) if isinstance(value, str) else None
+    if text is None:
+        return None if isinstance(value, str) else value
+    # What `tojson` makes, and what Python makes of a list where a template says no more.
+    for spelled in (text, text.replace("'", '"')):
+        try:
+            return json.loads(spelled)
+        except ValueError:
+            continue
+    # No rendered list; whoever asked says what is expected.
+    return text
 
 
 def _absent(value: object) -> bool:

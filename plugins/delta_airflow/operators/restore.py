@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.approval import approver_of
-from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_text, as_text
+from delta_airflow.operators.job_summary import JobSummary
+from delta_airflow.operators.planning import PlanningOperator
+from delta_airflow.operators.rendered import as_optional_int, as_optional_text, as_text
 from delta_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 DIFFS = frozenset({"files", "rows"})
 
 
-class DeltaRestoreOperator(DeltaTableOperator):
+class DeltaRestoreOperator(PlanningOperator):
     """Plans, or with `dry_run=False` commits, a new version with an earlier version's content.
 
     Args:
@@ -36,12 +37,10 @@ class DeltaRestoreOperator(DeltaTableOperator):
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
-    # The argument's value is kept under another name: BaseOperator has a method `dry_run`.
     template_fields: Sequence[str] = (
-        *DeltaTableOperator.template_fields,
+        *PlanningOperator.template_fields,
         "version",
         "timestamp",
-        "plan_only",
         "diff",
         "sample_rows",
         "expected_version",
@@ -63,13 +62,13 @@ class DeltaRestoreOperator(DeltaTableOperator):
         super().__init__(**kwargs)
         self.version = version
         self.timestamp = timestamp
-        self.plan_only = dry_run
+        self.dry_run = dry_run
         self.diff = diff
         self.sample_rows = sample_rows
         self.expected_version = expected_version
         self.approval_task_id = approval_task_id
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> JobSummary:
         """Run the job, with the approver's name when there is an approval.
 
         Raises:
@@ -92,7 +91,7 @@ class DeltaRestoreOperator(DeltaTableOperator):
                 cause="both are given" if version is not None else "neither is given",
             )
         target: dict[str, Any] = {"version": version} if version is not None else {"timestamp": timestamp}
-        params = {**target, "dry_run": as_bool("dry_run", self.plan_only)}
+        params = {**target, "dry_run": self.plans_only()}
         diff = as_text("diff", self.diff)
         if diff not in DIFFS:
             raise ConfigurationError(
@@ -106,6 +105,3 @@ class DeltaRestoreOperator(DeltaTableOperator):
         if expected is not None:
             params["expected_version"] = expected
         return params
-
-    def commits(self) -> bool:
-        return not as_bool("dry_run", self.plan_only)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from delta_airflow.operators.job_summary import JobSummary
 from delta_core.jobs.job_result import JobResult
 
 MAX_PART_BYTES = 8 << 10
@@ -18,9 +19,13 @@ MAX_MARKDOWN_CHARACTERS = 8 << 10
 _MAX_WARNINGS = 5
 
 
-def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
+def summarize(result: JobResult, *, result_uri: str) -> JobSummary:
     """The XCom of a job: what downstream tasks decide by, and where the whole result is."""
-    summary: dict[str, Any] = {
+    output = dict(result.output)
+    text = output.pop("markdown", None)
+    parts = {"predicted": result.predicted, "actual": result.actual, "output": output}
+    small = {name: _small(part) for name, part in parts.items()}
+    summary: JobSummary = {
         "job_id": result.job_id,
         "kind": result.kind,
         "status": result.status.value,
@@ -28,23 +33,48 @@ def summarize(result: JobResult, *, result_uri: str) -> dict[str, Any]:
         "version_to": result.version_to,
         "commits": list(result.commits),
         "already_applied": result.already_applied,
+        "applied_by": applied_by(result),
+        "note": applied_note(result),
         "metrics": {name: value for name, value in asdict(result.metrics).items() if value is not None},
         "warnings": list(result.warnings[:_MAX_WARNINGS]),
         "result_uri": result_uri,
+        "predicted": small["predicted"][0],
+        "actual": small["actual"][0],
+        "output": small["output"][0],
     }
-    shortened = []
-    output = dict(result.output)
-    if isinstance(text := output.pop("markdown", None), str):
+    shortened = [name for name, (_, cut) in small.items() if cut]
+    if isinstance(text, str):
         summary["markdown"], cut = bounded_markdown(text)
         if cut:
-            shortened.append("markdown")
-    for name, part in (("predicted", result.predicted), ("actual", result.actual), ("output", output)):
-        summary[name], cut = _small(part)
-        if cut:
-            shortened.append(name)
+            shortened.insert(0, "markdown")
     if shortened:
         summary["shortened"] = shortened
     return summary
+
+
+def applied_by(result: JobResult) -> dict[str, Any] | None:
+    """The commit that had done the job's work already: its version, and the run as far as it says."""
+    by = result.applied_by
+    if by is None:
+        return None
+    told = {name: by.user_metadata.get(name) for name in ("dag", "task", "run", "try", "map_index")}
+    return {"version": by.version, **{name: _shown(value) for name, value in told.items()}}
+
+
+def applied_note(result: JobResult) -> str | None:
+    """Why nothing was done, in words for people; None when something was."""
+    if not result.already_applied:
+        return None
+    by = applied_by(result)
+    if by is None:
+        return "applied by a commit that is no longer in the log; nothing was done"
+    run = "" if by["run"] is None else f" by run {by['run']}"
+    return f"applied{run} at version {by['version']}; nothing was done"
+
+
+def _shown(value: object) -> str | int | None:
+    """A text or number of a commit that anybody may have written, as long as it is a short one."""
+    return value if isinstance(value, int) or (isinstance(value, str) and len(value) <= 300) else None
 
 
 def bounded_markdown(text: str, *, limit: int = MAX_MARKDOWN_CHARACTERS) -> tuple[str, bool]:

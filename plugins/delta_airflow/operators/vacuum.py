@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from delta_airflow.hooks.settings import RunnerName
-from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_bool, as_optional_float
+from delta_airflow.operators.planning import PlanningOperator
+from delta_airflow.operators.rendered import as_optional_float
 
 
-class DeltaVacuumOperator(DeltaTableOperator):
+class DeltaVacuumOperator(PlanningOperator):
     """Lists, or with `dry_run=False` deletes, the files that the table needs no more.
 
     Args:
@@ -20,8 +20,7 @@ class DeltaVacuumOperator(DeltaTableOperator):
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
-    # The argument's value is kept under another name: BaseOperator has a method `dry_run`.
-    template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "retention_hours", "plan_only")
+    template_fields: Sequence[str] = (*PlanningOperator.template_fields, "retention_hours")
     default_runner: ClassVar[RunnerName | None] = RunnerName.INLINE
 
     def __init__(
@@ -29,17 +28,14 @@ class DeltaVacuumOperator(DeltaTableOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.retention_hours = retention_hours
-        self.plan_only = dry_run
+        self.dry_run = dry_run
 
     def job_kind(self) -> str:
         return "vacuum"
 
     def job_params(self) -> Mapping[str, Any]:
-        params: dict[str, Any] = {"dry_run": as_bool("dry_run", self.plan_only)}
+        params: dict[str, Any] = {"dry_run": self.plans_only()}
         hours = as_optional_float("retention_hours", self.retention_hours, minimum=0)
         if hours is not None:
             params["retention_hours"] = hours
         return params
-
-    def commits(self) -> bool:
-        return not as_bool("dry_run", self.plan_only)

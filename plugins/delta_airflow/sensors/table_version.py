@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import conf
 
-from delta_airflow.errors import TransientJobFailedError
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.operators.rendered import as_optional_int, as_text
-from delta_airflow.table_versions import latest_version_from
+from delta_airflow.operators.rendered import as_optional_int
+from delta_airflow.sensors.condition import DeltaConditionSensor
 from delta_airflow.triggers.table_version import DeltaTableVersionTrigger
-from delta_core.errors import ConfigurationError, DeltaError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+from delta_core.errors import ConfigurationError
 
 
-class DeltaTableVersionSensor(BaseSensorOperator):
+class DeltaTableVersionSensor(DeltaConditionSensor):
     """Waits until a table has a version. A table that does not exist yet is waited for, too.
 
     Returns the table's latest version. Costs one listing of the log's tail per poke.
@@ -30,12 +24,12 @@ class DeltaTableVersionSensor(BaseSensorOperator):
         version: wait for this version or a later one; this or `newer_than` (templated).
         newer_than: wait for a version later than this one (templated).
         conn_id: connection of type `deltaward` (templated).
-        deferrable: wait in the triggerer, without a worker slot.
+        deferrable: wait in the triggerer, without a worker slot; Airflow's `operators.default_deferrable`
+            unless given.
         kwargs: those of Airflow's BaseSensorOperator.
     """
 
-    template_fields: Sequence[str] = ("table_uri", "version", "newer_than", "conn_id")
-    ui_color = "#e4ecd5"
+    template_fields: Sequence[str] = (*DeltaConditionSensor.template_fields, "version", "newer_than")
 
     def __init__(
         self,
@@ -44,61 +38,23 @@ class DeltaTableVersionSensor(BaseSensorOperator):
         version: int | str | None = None,
         newer_than: int | str | None = None,
         conn_id: str = DeltawardHook.default_conn_name,
-        deferrable: bool = False,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.table_uri = table_uri
+        super().__init__(table_uri=table_uri, conn_id=conn_id, deferrable=deferrable, **kwargs)
         self.version = version
         self.newer_than = newer_than
-        self.conn_id = conn_id
-        self.deferrable = deferrable
 
-    def poke(self, context: Context) -> PokeReturnValue:
-        """List the log once."""
-        try:
-            hook = DeltawardHook(as_text("conn_id", self.conn_id))
-            found = latest_version_from(
-                hook.table_uri(as_text("table_uri", self.table_uri)),
-                self.minimum_version(),
-                storage_options=hook.settings.storage_options,
-            )
-        except DeltaError as error:
-            if error.retryable:
-                raise
-            raise AirflowFailException(f"{error.code}: {error}") from error
-        return PokeReturnValue(is_done=found is not None, xcom_value=found)
-
-    def execute(self, context: Context) -> Any:
-        """Wait here, or in the triggerer when `deferrable`."""
-        if not self.deferrable:
-            return super().execute(context)
-        first = self.poke(context)
-        if first.is_done:
-            return first.xcom_value
-        hook = DeltawardHook(as_text("conn_id", self.conn_id))
-        trigger = DeltaTableVersionTrigger(
-            table_uri=hook.table_uri(as_text("table_uri", self.table_uri)),
+    def trigger(self, *, table_uri: str, conn_id: str, poll_seconds: float) -> DeltaTableVersionTrigger:
+        return DeltaTableVersionTrigger(
+            table_uri=table_uri,
             minimum_version=self.minimum_version(),
-            conn_id=hook.conn_id,
-            poll_seconds=max(self.poke_interval, 0.1),
+            conn_id=conn_id,
+            poll_seconds=poll_seconds,
         )
-        self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> int:
-        """Take the trigger's event.
-
-        Raises:
-            AirflowFailException: the trigger met an error that waiting cannot help.
-            TransientJobFailedError: it met one that can pass.
-        """
-        error = event.get("error")
-        if error is None:
-            return int(event["version"])
-        text = f"{error['code']}: {error['message']}"
-        if error.get("retryable"):
-            raise TransientJobFailedError("The wait for the table's version ended early", cause=text)
-        raise AirflowFailException(text)
+    def told(self, found: Mapping[str, Any]) -> int:
+        return int(found["version"])
 
     def minimum_version(self) -> int:
         """The lowest version that ends the wait, from the rendered arguments.

@@ -9,13 +9,14 @@ import pytest
 from delta_core.errors import InvalidJobSpecError, JobError
 from delta_core.jobs.codec import result_from_json, result_to_json, spec_from_json, spec_to_json
 from delta_core.jobs.job_result import JobErrorInfo, JobMetrics, JobResult, JobStatus
-from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
+from delta_core.jobs.job_spec import Delivery, IdempotencyKey, JobSpec, TableRef
+from delta_core.transaction.applied_by import AppliedBy
 
 FULL_SPEC = JobSpec(
     kind="optimize",
     table=TableRef(uri="/data/t", id="abc"),
     params={"predicate": "d = '2024-01-01'", "target_size_bytes": 1 << 27},
-    idempotency=IdempotencyKey(app_id="dag/task", version=3),
+    idempotency=IdempotencyKey(app_id="dag/task", version=3, delivery=Delivery(app_id="work", version=7)),
     deadline_ms=1_800_000_000_000,
     engine="inline",
     storage_ref="my_conn",
@@ -31,7 +32,8 @@ FULL_RESULT = JobResult(
     version_from=3,
     version_to=4,
     commits=(4,),
-    already_applied=False,
+    already_applied=True,
+    applied_by=AppliedBy(version=4, user_metadata={"run": "r"}),
     predicted={"files": 3},
     actual={"files": 2},
     metrics=JobMetrics(files_added=1, cpu_seconds=0.25, peak_rss_bytes=1 << 28),

@@ -324,3 +324,19 @@ def test_times_that_people_give(text: str | int, expected: int) -> None:
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse_timestamp_ms(text)
+
+
+def test_work_that_was_done_before_says_by_which_run(table: Path) -> None:
+    spec = replace(
+        job(table, "optimize"),
+        idempotency=IdempotencyKey(app_id="a"),
+        user_metadata={"run": "r1", "dag": "d"},
+    )
+    first = run_job(spec, JobContext())
+    deltalake.write_deltalake(str(table), pa.table({"id": [9], "s": ["x"]}), mode="append")
+    again = run_job(replace(spec, user_metadata={"run": "r2"}), JobContext())
+    assert (first.already_applied, first.applied_by) == (False, None)
+    assert again.already_applied
+    assert again.applied_by is not None
+    assert (again.applied_by.version, again.applied_by.user_metadata) == (4, {"run": "r1", "dag": "d"})
+    assert again.version_to == 5

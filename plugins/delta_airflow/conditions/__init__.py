@@ -1,0 +1,1 @@
+"""What sensors and triggers wait for: conditions on one table, each opened once and looked at again."""

@@ -1,0 +1,1 @@
+"""TaskFlow decorators over Delta tables."""

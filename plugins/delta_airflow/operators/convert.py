@@ -1,0 +1,98 @@
+"""Making a directory of Parquet files a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from delta_airflow.operators.planning import PlanningOperator
+from delta_airflow.operators.rendered import (
+    as_bool,
+    as_optional_text,
+    as_text,
+    as_text_mapping,
+)
+from delta_core.errors import ConfigurationError
+
+STRATEGIES = ("hive", "directory")
+IF_EXISTS = ("error", "ignore")
+
+
+class DeltaConvertOperator(PlanningOperator):
+    """Makes a directory of Parquet files a table where it lies. One commit names them; no file is moved.
+
+    Args:
+        partition_by: the partition columns that the directories spell, in their order, each with its type:
+            a mapping such as `{"day": "date"}` (templated).
+        partition_strategy: `hive` for directories `year=2026/month=1`, `directory` for `2026/1` (templated).
+        table_name: how the table is called in its metadata (templated).
+        description: of the table (templated).
+        configuration: properties of the table, as a mapping (templated).
+        collect_stats: False leaves the statistics of columns out, by which readers skip files (templated).
+        if_exists: `error`, or `ignore` to succeed where there is a table already (templated).
+        dry_run: True only plans (templated).
+        kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
+    """
+
+    template_fields: Sequence[str] = (
+        *PlanningOperator.template_fields,
+        "partition_by",
+        "partition_strategy",
+        "table_name",
+        "description",
+        "configuration",
+        "collect_stats",
+        "if_exists",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **PlanningOperator.template_fields_renderers,
+        "partition_by": "json",
+        "configuration": "json",
+    }
+
+    def __init__(
+        self,
+        *,
+        partition_by: Mapping[str, str] | str | None = None,
+        partition_strategy: str = "hive",
+        table_name: str | None = None,
+        description: str | None = None,
+        configuration: Mapping[str, Any] | str | None = None,
+        collect_stats: bool | str = True,
+        if_exists: str = "error",
+        dry_run: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.partition_by = partition_by
+        self.partition_strategy = partition_strategy
+        self.table_name = table_name
+        self.description = description
+        self.configuration = configuration
+        self.collect_stats = collect_stats
+        self.if_exists = if_exists
+        self.dry_run = dry_run
+
+    def job_kind(self) -> str:
+        return "convert"
+
+    def job_params(self) -> Mapping[str, Any]:
+        types = as_text_mapping("partition_by", self.partition_by)
+        params: dict[str, Any] = {
+            "partition_by": [{"name": column, "type": type_} for column, type_ in types.items()] or None,
+            "partition_strategy": _one_of("partition_strategy", self.partition_strategy, STRATEGIES),
+            "name": as_optional_text("table_name", self.table_name),
+            "description": as_optional_text("description", self.description),
+            "configuration": as_text_mapping("configuration", self.configuration) or None,
+            "collect_stats": as_bool("collect_stats", self.collect_stats),
+            "if_exists": _one_of("if_exists", self.if_exists, IF_EXISTS),
+            "dry_run": self.plans_only() or None,
+        }
+        return {name: value for name, value in params.items() if value is not None}
+
+
+def _one_of(name: str, value: object, known: Sequence[str]) -> str:
+    text = as_text(name, value)
+    if text not in known:
+        raise ConfigurationError(f"There is no {name} {text!r}", fix=f"Use one of {', '.join(known)}")
+    return text

@@ -1,0 +1,37 @@
+"""Operators that can plan without doing: `dry_run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.rendered import as_bool
+
+
+class PlanningOperator(DeltaTableOperator):
+    """Runs a job that only plans when `dry_run` is true: it commits and deletes nothing."""
+
+    template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "dry_run")
+
+    # BaseOperator has a method of this name, which nothing calls and which renders templates again.
+    dry_run: bool | str  # type: ignore[assignment]
+
+    @property
+    def plan_only(self) -> bool | str:
+        """`dry_run` under the name that it had as a template field."""
+        return self.dry_run
+
+    @plan_only.setter
+    def plan_only(self, value: bool | str) -> None:
+        self.dry_run = value
+
+    def plans_only(self) -> bool:
+        """`dry_run`, rendered.
+
+        Raises:
+            ConfigurationError: it is neither true nor false.
+        """
+        return as_bool("dry_run", self.dry_run)
+
+    def commits(self) -> bool:
+        return not self.plans_only()

@@ -1,0 +1,1 @@
+"""Groups of tasks that DAGs are made of."""

@@ -1,0 +1,232 @@
+"""`delta_maintenance`: the tasks that keep the tables of a policy file healthy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import task, task_group
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from delta_airflow.hooks.deltaward import DeltawardHook
+from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
+from delta_airflow.operators.job import DeltaJobOperator
+from delta_airflow.operators.optimize import DeltaOptimizeOperator
+from delta_airflow.operators.plan import DeltaPlanOperator
+from delta_airflow.operators.rendered import as_bool, as_rendered_texts
+from delta_airflow.operators.verify import DeltaVerifyOperator
+from delta_core.policies.load import load_policies
+from delta_core.policies.resolve import ResolvedPolicy, resolve_all
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+LEASE: Final = "maintenance"
+"""The lease under which maintenance works on a table, unless another is named."""
+
+STEPS: Final = ("plan", "compact", "cluster", "verify", "checkpoint", "vacuum")
+
+_FAILED: Final = frozenset({"failed", "upstream_failed"})
+
+# A plan as if the retention were over: shows what will go, and deletes nothing whatever the policy says.
+_PREVIEW: Final = {"dry_run": True, "retention_hours": 0, "enforce_retention": False, "force": True}
+
+
+def delta_maintenance(
+    policies: str | os.PathLike[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    tables: Sequence[str] | str | None = None,
+    vacuum_preview: bool | str = False,
+    verify: bool = True,
+    conn_id: str = DeltawardHook.default_conn_name,
+    lease: str | None = LEASE,
+    pool: str | None = None,
+    rewrite: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Any:
+    """Tasks that plan what is due for each table of a policy file, do it, and verify what they committed.
+
+    A task resolves the policies; a group of tasks is mapped over the tables: plan, compact, cluster, verify,
+    checkpoint, vacuum; a last one says what became of each table and fails when something of it did. A table
+    that fails does not hold up the others. What is rewritten is verified before a vacuum can delete what the
+    check compares it with; commits of other writers are none of its business.
+
+    Call it in a DAG, or in a `TaskGroup` to have one thing to put before and after others.
+
+    Args:
+        policies: the policy file; it is read when the run starts.
+        environment: variables that the file may name, besides those of the worker.
+        tables: names of the tables that the run is for; empty for all. May be a template of a list.
+        vacuum_preview: True plans vacuums as if the retention were over, and deletes nothing. May be a
+            template.
+        verify: False leaves the check of the commits out.
+        conn_id: connection of type `deltaward`. May be a template.
+        lease: name of the lease that each job takes on its table, so that no two of them work on one at
+            once; None takes none.
+        pool: the pool of the tasks that work on tables; None is that of the DAG's `default_args`.
+        rewrite: arguments of the tasks that rewrite files, such as `runner`, or how Spark is to be started.
+        arguments: more arguments of every operator, such as `retries`.
+
+    Returns:
+        The last task's result: for each table its name, and what each step returned.
+    """
+    shared: dict[str, Any] = {**arguments, "conn_id": conn_id, "trigger_rule": "none_failed"}
+    if pool is not None:
+        shared["pool"] = pool
+
+    @task(task_id="tables")
+    def tables_(wanted: Any, preview: Any) -> list[dict[str, Any]]:
+        """The tables that the run is for, each with what the policies say of it."""
+        return _resolved(Path(policies), {**os.environ, **(environment or {})}, wanted, preview)
+
+    @task_group(group_id="maintain")
+    def maintain(name: str, table_uri: str, rules: Any, target_bytes: int | None, vacuum: Any) -> None:
+        own: dict[str, Any] = {"table_uri": table_uri, "map_index_template": _name_of(known), **shared}
+        inline: dict[str, Any] = {**own, "runner": "inline", "lease": lease}
+        rewriting: dict[str, Any] = {
+            "target_size_bytes": target_bytes,
+            "lease": lease,
+            **own,
+            **(rewrite or {}),
+        }
+        plan = DeltaPlanOperator(task_id="plan", rules=rules, **own, runner="inline")
+        due = _Due(plan.task_id)
+        compact = DeltaOptimizeOperator(
+            task_id="compact", pre_execute=due.only_if("optimize", unless="cluster"), **rewriting
+        )
+        cluster = DeltaOptimizeOperator(
+            task_id="cluster",
+            z_order_by=_z_order_of(plan.task_id),
+            pre_execute=due.only_if("cluster"),
+            **rewriting,
+        )
+        checkpoint = DeltaCheckpointOperator(
+            task_id="checkpoint", pre_execute=due.only_if("checkpoint"), **inline
+        )
+        removed = DeltaJobOperator(
+            task_id="vacuum",
+            kind="vacuum",
+            job_parameters=vacuum,
+            pre_execute=due.deletes_only_if("vacuum"),
+            **inline,
+        )
+        plan >> compact >> cluster
+        if verify:
+            verified = DeltaVerifyOperator(
+                task_id="verify",
+                commits=[_result_of(compact.task_id), _result_of(cluster.task_id)],
+                **own,
+                runner="inline",
+            )
+            cluster >> verified >> checkpoint
+        else:
+            cluster >> checkpoint
+        checkpoint >> removed
+
+    @task(trigger_rule="all_done")
+    def record(tables: list[dict[str, Any]], ti: Any = None) -> list[dict[str, Any]]:
+        """What became of each table, and a failure that names those of which something failed."""
+        prefix = ti.task_id.removesuffix("record")
+        return _recorded(tables, ti, group=f"{prefix}maintain")
+
+    known: Any = tables_(tables if tables is not None else [], vacuum_preview)
+    recorded = record(known)
+    maintain.expand_kwargs(known) >> recorded
+    return recorded
+
+
+class _Due:
+    """What the plan of a table says of its verbs, asked before a task runs."""
+
+    def __init__(self, plan_id: str) -> None:
+        self._plan_id = plan_id
+
+    def only_if(self, verb: str, *, unless: str | None = None) -> Callable[[Context], None]:
+        """Skip a task unless the plan found the verb due; say why.
+
+        Args:
+            verb: what the task does.
+            unless: a verb that does this one's work too when it is due itself.
+        """
+
+        def check(context: Context) -> None:
+            decisions = self._decisions(context)
+            if not decisions[verb]["due"]:
+                raise AirflowSkipException(decisions[verb]["reason"])
+            if unless and decisions[unless]["due"]:
+                raise AirflowSkipException(f"{unless} does that: {decisions[unless]['reason']}")
+
+        return check
+
+    def deletes_only_if(self, verb: str) -> Callable[[Context], None]:
+        """A plan of a deletion costs little and is always made; what deletes must be due."""
+        only_if = self.only_if(verb)
+
+        def check(context: Context) -> None:
+            operator: Any = context["task"]
+            if not operator.job_parameters["dry_run"]:
+                only_if(context)
+
+        return check
+
+    def _decisions(self, context: Context) -> dict[str, dict[str, Any]]:
+        instance = context["ti"]
+        plan = instance.xcom_pull(task_ids=self._plan_id, map_indexes=instance.map_index)
+        return {decision["verb"]: decision for decision in plan["output"]["decisions"]}
+
+
+def _resolved(path: Path, environment: Mapping[str, str], wanted: Any, preview: Any) -> list[dict[str, Any]]:
+    policies = resolve_all(load_policies(path, environment=environment))
+    names = {policy.name for policy in policies}
+    asked = set(as_rendered_texts("tables", wanted)) or names
+    if unknown := sorted(asked - names):
+        raise AirflowFailException(f"{path} does not name {', '.join(unknown)}")
+    previewed = _PREVIEW if as_bool("vacuum_preview", preview) else {}
+    return [_maintained(policy, previewed) for policy in policies if policy.name in asked]
+
+
+def _maintained(policy: ResolvedPolicy, preview: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": policy.name,
+        "table_uri": policy.uri,
+        "rules": policy.rules().to_json(),
+        "target_bytes": policy.compaction.target_size_bytes,
+        "vacuum": {
+            "dry_run": policy.vacuum.dry_run,
+            "retention_hours": policy.vacuum.retention_hours,
+            **preview,
+        },
+    }
+
+
+def _recorded(tables: list[dict[str, Any]], ti: Any, *, group: str) -> list[dict[str, Any]]:
+    found = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])
+    states: Mapping[str, str] = found.get(ti.run_id, {})
+    failed = []
+    for index, table in enumerate(tables):
+        table |= {step: ti.xcom_pull(task_ids=f"{group}.{step}", map_indexes=index) for step in STEPS}
+        if wrong := [step for step in STEPS if str(states.get(f"{group}.{step}_{index}")) in _FAILED]:
+            failed.append(f"{table['name']} ({wrong[0]})")
+    if failed:
+        raise AirflowFailException(f"Not maintained: {', '.join(failed)}")
+    return tables
+
+
+def _name_of(known: Any) -> str:
+    """A template: the name of the table that a mapped task works on."""
+    return f"{{{{ ti.xcom_pull(task_ids='{known.operator.task_id}')[ti.map_index]['name'] }}}}"
+
+
+def _result_of(task_id: str) -> str:
+    """A template: what the task of the same table returned, as JSON; null when it was skipped."""
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index) | tojson }}}}"
+
+
+def _z_order_of(plan_id: str) -> str:
+    """A template: what the plan says; none for a table with clustering columns, whatever the policy names."""
+    plan = f"ti.xcom_pull(task_ids='{plan_id}', map_indexes=ti.map_index)['output']['decisions']"
+    clusters = f"({plan} | selectattr('verb', 'equalto', 'cluster') | first)"
+    return f"{{{{ {clusters}.params.z_order_by | default([]) | tojson }}}}"
