@@ -195,8 +195,7 @@ class DeltaTableOperator(SparkOperator):
         )
 
     def _run(self, context: Context) -> JobSummary:
-        spark = self.spark_arguments()
-        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
+        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=self.spark_arguments())
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
         directory = hook.run_directory(
@@ -217,7 +216,7 @@ class DeltaTableOperator(SparkOperator):
     ) -> JobSummary:
         name = as_optional_text("runner", self.runner)
         chosen = chosen_runner(
-            hook.spark,
+            self.spark_arguments(),
             named=parse_runner(name) if name else None,
             otherwise=self.default_runner or hook.settings.runner,
         )
