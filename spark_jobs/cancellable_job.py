@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ class CancellableJob:
         spec: the job.
         remote: a Spark Connect URL.
         master: a Spark master.
+        storage_options: for the job's stores; kept in memory only.
         progress: where events go.
     """
 
@@ -59,6 +60,7 @@ class CancellableJob:
         *,
         remote: str | None,
         master: str | None,
+        storage_options: Mapping[str, str] | None = None,
         progress: ProgressSink,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -66,6 +68,7 @@ class CancellableJob:
         self._spec = spec
         self._remote = remote
         self._master = master
+        self._storage_options = dict(storage_options or {})
         self._progress = progress
         self._clock = clock
         self._session: SparkSession | None = None
@@ -97,7 +100,12 @@ class CancellableJob:
         executor: Executor = SparkExecutor(self._make_session)
         if self._spec.engine == "inline" and self._spec.kind != LOAD_KIND:
             executor = InlineExecutor()
-        context = JobContext(executor=executor, progress=self._progress, clock=self._clock)
+        context = JobContext(
+            executor=executor,
+            progress=self._progress,
+            clock=self._clock,
+            storage_options=self._storage_options,
+        )
         self._result = run_job(self._spec, context, registry=registry)
 
     def _make_session(self) -> SparkSession:
