@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ class CancellableJob:
         remote: a Spark Connect URL.
         master: a Spark master.
         app_name: what Spark's pages show; None names the job's kind.
+        storage_options: for the job's stores; kept in memory only.
         progress: where events go.
     """
 
@@ -62,6 +63,7 @@ class CancellableJob:
         remote: str | None,
         master: str | None,
         app_name: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
         progress: ProgressSink,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -70,6 +72,7 @@ class CancellableJob:
         self._remote = remote
         self._master = master
         self._app_name = app_name or f"deltaward {spec.kind}"
+        self._storage_options = dict(storage_options or {})
         self._progress = progress
         self._clock = clock
         self._session: SparkSession | None = None
@@ -101,7 +104,12 @@ class CancellableJob:
         executor: Executor = SparkExecutor(self._make_session)
         if self._spec.engine == "inline" and self._spec.kind != LOAD_KIND:
             executor = InlineExecutor()
-        context = JobContext(executor=executor, progress=self._progress, clock=self._clock)
+        context = JobContext(
+            executor=executor,
+            progress=self._progress,
+            clock=self._clock,
+            storage_options=self._storage_options,
+        )
         self._result = run_job(self._spec, context, registry=registry)
 
     def _make_session(self) -> SparkSession:

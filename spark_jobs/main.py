@@ -1,7 +1,8 @@
 """The one program that runs a job on Spark: `python -m spark_jobs.main --spec FILE --result FILE`.
 
 Also the target of `spark-submit`. A JSON JobSpec goes in, a JSON JobResult comes out, progress events are
-lines on standard output. The exit code is 0 only when the job succeeded.
+lines on standard output. Storage options come by the environment, in DELTAWARD_STORAGE_OPTIONS. The exit code
+is 0 only when the job succeeded.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from delta_core.cli.option_text import ENVIRONMENT_VARIABLE, options_from_text
 from delta_core.errors import DeltaError
 from delta_core.execution.progress import ProgressSink
 from delta_core.execution.sinks import JsonLinesSink, TeeSink
@@ -63,6 +65,8 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
+        # Taken out: no process that this one starts needs them.
+        options = options_from_text(os.environ.pop(ENVIRONMENT_VARIABLE, ""))
         spec = spec_from_json(arguments.spec.read_text(encoding="utf-8"))
     except (DeltaError, OSError, UnicodeDecodeError) as error:
         _write_result(arguments.result, _bad_spec(error))
@@ -75,6 +79,7 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
         remote=arguments.remote,
         master=arguments.master,
         app_name=arguments.app_name,
+        storage_options=options,
         progress=progress,
     )
     result = job.run()

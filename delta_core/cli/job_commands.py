@@ -23,7 +23,6 @@ from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
 from delta_core.policies.load import load_policies
 from delta_core.policies.resolve import resolve
-from delta_core.storage.open import open_store
 from delta_core.table_features.table_properties import parse_bytes
 
 PolicyFile = Annotated[
@@ -264,8 +263,6 @@ def run(
 def _run(kind: str, table: str, params: Mapping[str, Any], options: Path | None, *, quiet: bool) -> JobResult:
     spec = JobSpec(kind=kind, table=TableRef(uri=table), params=params)
     reached_by = storage_options(table, options)
-    # A job gives a local table none of the options; who names one here is told that it takes none.
-    open_store(table, storage_options=reached_by)
     with progress_sink(quiet=quiet) as sink:
         return run_job(spec, JobContext(progress=sink, storage_options=reached_by))
 

@@ -34,10 +34,14 @@ def storage_options(url: str, file: Path | None) -> dict[str, str]:
     Those of the environment are for whatever is remote; a local table takes none.
 
     Raises:
-        ConfigurationError: they cannot be read. No value is repeated.
+        ConfigurationError: they cannot be read, or a file's are for a local table. No value is repeated.
     """
     if file is not None:
-        return options_from_file(file)
+        found = options_from_file(file)
+        if uri_scheme(url) in (None, "file"):
+            # Jobs give a local table none; whoever names a file for it is told so.
+            open_store(url, storage_options=found)
+        return found
     if uri_scheme(url) in (None, "file"):
         return {}
     return options_from_text(os.environ.get(ENVIRONMENT_VARIABLE, ""))

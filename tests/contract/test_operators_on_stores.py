@@ -12,10 +12,11 @@ import pytest
 from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.run_state import RunPhase
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
+from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_core.storage.open import open_store
 from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place
-from tests.support.operator_cells import CELLS, WAYS, connections, context, new_table, opened
+from tests.support.operator_cells import CELLS, WAYS, connections, context, ids, new_table, opened
 
 pytestmark = [pytest.mark.extra, pytest.mark.airflow]
 
@@ -62,6 +63,22 @@ def test_a_run_is_found_from_anywhere_when_the_work_dir_is_a_uri(
     assert [name.rpartition("/")[2] for name in names] == ["result.json", "spec.json", "state.json"]
     text = b"".join(store.read(name) for name in names).decode() + json.dumps(value)
     assert not [secret for name in _SECRETS if (secret := place.options.get(name, "-")) in text.split('"')]
+
+
+def test_a_driver_in_another_process_reaches_the_table_and_its_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, runs = new_table(place), f"{place.base}/runs"
+    # No job here needs Spark, so nobody asks for the server.
+    connect(monkeypatch, place, "referenced", work_dir=runs, connect_url="sc://127.0.0.1:9")
+    restore = DeltaRestoreOperator(
+        task_id="t", table_uri=uri, version=1, dry_run=False, runner="spark_connect", deadline_seconds=600
+    )
+    value = restore.execute(context())
+    assert value["commits"] == [3]
+    assert ids(place, uri) == [0, 1, 2, 3]
+    assert DeltawardHook().read_result(value["result_uri"]).commits == (3,)
+    assert DeltawardHook().read_state(value["result_uri"]).runner == "spark_connect"
 
 
 @pytest.mark.parametrize("way", WAYS)

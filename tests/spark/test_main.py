@@ -16,6 +16,7 @@ import pytest
 
 from delta_core.clock import ManualClock
 from delta_core.execution.sinks import event_from_json
+from delta_core.jobs.codec import spec_to_json
 from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.maintenance.vacuum.plan import plan_vacuum
@@ -49,6 +50,31 @@ def test_a_bad_spec_exits_2_with_a_result(tmp_path: Path) -> None:
     assert main(["--spec", str(spec), "--result", str(result)]) == 2
     assert json.loads(result.read_text())["error"]["code"] == "INVALID_JOB_SPEC"
     assert [path.name for path in result.parent.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize("text", ['{"aws_region": "s3cr3t"}', "aws_region=s3cr3t"])
+def test_storage_options_come_by_the_environment_and_are_not_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    spec, result = tmp_path / "spec.json", tmp_path / "result.json"
+    spec.write_text(spec_to_json(JobSpec(kind="checkpoint", table=TableRef(uri="gs://bucket/t"))))
+    monkeypatch.setenv("DELTAWARD_STORAGE_OPTIONS", text)
+    assert main(["--spec", str(spec), "--result", str(result)]) == 1
+    error = json.loads(result.read_text())["error"]
+    assert error["code"] == "INVALID_CONFIGURATION"
+    assert "'aws_region'" in error["message"]
+    assert "s3cr3t" not in result.read_text()
+    assert "DELTAWARD_STORAGE_OPTIONS" not in os.environ
+
+
+def test_storage_options_that_cannot_be_read_are_a_bad_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, result = tmp_path / "spec.json", tmp_path / "result.json"
+    spec.write_text(spec_to_json(JobSpec(kind="checkpoint", table=TableRef(uri="gs://bucket/t"))))
+    monkeypatch.setenv("DELTAWARD_STORAGE_OPTIONS", '{"s3cr3t')
+    assert main(["--spec", str(spec), "--result", str(result)]) == 2
+    assert "s3cr3t" not in result.read_text()
 
 
 def test_a_job_without_a_table_exits_1_without_a_jvm(tmp_path: Path) -> None:
