@@ -78,11 +78,10 @@ def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
 def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     """The days of silver that changed since gold was last written, as a condition."""
     from delta_airflow.hooks.deltaward import DeltawardHook
-    from delta_airflow.table_versions import recorded_version
+    from delta_airflow.tables import recorded_work
     from delta_core.scan.appended import changed_partitions
 
-    options = DeltawardHook(params["connection"]).settings.storage_options
-    known = recorded_version(GOLD, "medallion/gold", storage_options=options)
+    known = recorded_work(DeltawardHook(params["connection"]), GOLD, "medallion/gold")
     changed = changed_partitions(silver.snapshot, since_version=-1 if known is None else known)
     days = ", ".join(f"DATE'{values['day']}'" for values in changed)
     if not days:
@@ -112,11 +111,10 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     },
 )
 def medallion_logs() -> None:
-    landed = land()
     bronze = load(
         "bronze",
         BRONZE,
-        source={"format": "json", "uris": landed["uris"], "corrupt_column": "_corrupt"},
+        source={"format": "json", "uris": land()["uris"], "corrupt_column": "_corrupt"},
         work_name="medallion/bronze {{ ti.xcom_pull(task_ids='land', key='hour') }}",
     )
     bronze_version = bronze.output["version_to"]
