@@ -64,7 +64,7 @@ def land(params: Any = None) -> dict[str, Any]:
     return {"uris": [directory.as_uri()], "work": f"{seed}-{first}-{last}", "changes": landed}
 
 
-@delta_table_task(table_uri=ORDERS, conn_id=CONN_ID, required=False)
+@delta_table_task(table_uri=ORDERS, required=False)
 def create_orders(table: Any, *, params: Any = None) -> None:
     """Make the table from its contract when there is none yet: a MERGE needs one."""
     from delta_airflow.hooks.deltaward import DeltawardHook
@@ -81,7 +81,7 @@ def create_orders(table: Any, *, params: Any = None) -> None:
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Apply a change stream to a table: late, repeated and deleted rows included",
     doc_md=__doc__,
     tags=["deltaward", "etl", "cdc"],
@@ -101,7 +101,6 @@ def cdc_orders() -> None:
         contract=config("orders_changes_contract"),
         work_name="cdc/orders_changes {{ ti.xcom_pull(task_ids='land', key='work') }}",
         multiple_outputs=True,
-        conn_id=CONN_ID,
         outlets=[table_asset(CHANGES, name="orders_changes")],
     )
     rule = config("orders_merge")
@@ -119,13 +118,10 @@ def cdc_orders() -> None:
         work_name="cdc/orders",
         work_version=append.output["version_to"],
         multiple_outputs=True,
-        conn_id=CONN_ID,
         outlets=[table_asset(ORDERS, name="orders")],
         **rule,
     )
-    verify = DeltaVerifyOperator(
-        task_id="verify_orders", table_uri=ORDERS, conn_id=CONN_ID, commits=merge.output
-    )
+    verify = DeltaVerifyOperator(task_id="verify_orders", table_uri=ORDERS, commits=merge.output)
     [append, create_orders()] >> merge >> verify
 
 

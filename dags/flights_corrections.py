@@ -40,7 +40,7 @@ def merge_arguments() -> dict[str, Any]:
     schedule=None,
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Merge delivered corrections of flights: changes, deletions, late rows",
     doc_md=__doc__,
     tags=["deltaward", "etl"],
@@ -60,11 +60,10 @@ def flights_corrections() -> None:
         table_uri=TABLE_URI,
         source='{"format": "csv", "uris": {{ params.corrections | tojson }}}',
         multiple_outputs=True,
-        conn_id=CONN_ID,
         outlets=[table_asset(TABLE_URI, name="flights")],
         **merge_arguments(),
     )
-    verify = DeltaVerifyOperator(task_id="verify", table_uri=TABLE_URI, conn_id=CONN_ID, commits=merge.output)
+    verify = DeltaVerifyOperator(task_id="verify", table_uri=TABLE_URI, commits=merge.output)
     merge >> verify
 
 

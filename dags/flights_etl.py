@@ -65,7 +65,7 @@ def extract(feed: str, *, params: Any = None, dag_run: Any = None) -> dict[str, 
     end_date=pendulum.datetime(2013, 12, 31, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Load the months of a data interval, or of a manual run, under a contract",
     doc_md=__doc__,
     tags=["deltaward", "etl"],
@@ -91,15 +91,12 @@ def flights_etl() -> None:
             mode="replace_where",
             replace_where=landed["where"],
             partition_by=["year", "month"],
-            conn_id=CONN_ID,
             contract=yaml.safe_load((CONFIG / f"{feed}_contract.yaml").read_text()),
             quality=yaml.safe_load(suite.read_text()) if suite.exists() else None,
             multiple_outputs=True,
             outlets=[table_asset(table_uri, name=feed)],
         )
-        verify = DeltaVerifyOperator(
-            task_id=f"verify_{feed}", table_uri=table_uri, conn_id=CONN_ID, commits=load.output
-        )
+        verify = DeltaVerifyOperator(task_id=f"verify_{feed}", table_uri=table_uri, commits=load.output)
         load >> verify
 
 

@@ -37,7 +37,6 @@ TABLES_ROOT = os.environ.get("DELTAWARD_TABLES_ROOT") or str(HOME / "tables")
 LANDING_ROOT = Path(os.environ.get("DELTAWARD_LANDING_ROOT") or HOME / "landing")
 CONFIG = Path(__file__).parent / "config"
 BRONZE, SILVER, GOLD = (f"{TABLES_ROOT}/logs_{layer}" for layer in ("bronze", "silver", "gold"))
-SEARCHED_BY = ["sourceIP", "sourcePort", "destIP", "destPort"]
 
 
 def config(name: str) -> dict[str, Any]:
@@ -55,15 +54,8 @@ def load(layer: str, table_uri: str, **arguments: Any) -> DeltaLoadOperator:
         table_uri=table_uri,
         contract=config(f"{layer}_logs_contract"),
         multiple_outputs=True,
-        conn_id=CONN_ID,
         outlets=[table_asset(table_uri, name=f"logs_{layer}")],
         **arguments,
-    )
-
-
-def verify(layer: str, table_uri: str, commits: Any) -> DeltaVerifyOperator:
-    return DeltaVerifyOperator(
-        task_id=f"verify_{layer}", table_uri=table_uri, conn_id=CONN_ID, commits=commits
     )
 
 
@@ -82,15 +74,14 @@ def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
     return {"hour": hour, "uris": [directory.as_uri()], **counts}
 
 
-@delta_table_task(table_uri=SILVER, conn_id=CONN_ID, multiple_outputs=True)
+@delta_table_task(table_uri=SILVER, multiple_outputs=True)
 def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     """The days of silver that changed since gold was last written, as a condition."""
     from delta_airflow.hooks.deltaward import DeltawardHook
-    from delta_airflow.table_versions import recorded_version
+    from delta_airflow.tables import recorded_work
     from delta_core.scan.appended import changed_partitions
 
-    options = DeltawardHook(params["connection"]).settings.storage_options
-    known = recorded_version(GOLD, "medallion/gold", storage_options=options)
+    known = recorded_work(DeltawardHook(params["connection"]), GOLD, "medallion/gold")
     changed = changed_partitions(silver.snapshot, since_version=-1 if known is None else known)
     days = ", ".join(f"DATE'{values['day']}'" for values in changed)
     if not days:
@@ -103,7 +94,7 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Raw access logs to checked events to sums, in three tables",
     doc_md=__doc__,
     tags=["deltaward", "etl", "medallion"],
@@ -120,11 +111,10 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     },
 )
 def medallion_logs() -> None:
-    landed = land()
     bronze = load(
         "bronze",
         BRONZE,
-        source={"format": "json", "uris": landed["uris"], "corrupt_column": "_corrupt"},
+        source={"format": "json", "uris": land()["uris"], "corrupt_column": "_corrupt"},
         work_name="medallion/bronze {{ ti.xcom_pull(task_ids='land', key='hour') }}",
     )
     bronze_version = bronze.output["version_to"]
@@ -144,9 +134,8 @@ def medallion_logs() -> None:
         task_id="z_order_silver",
         table_uri=SILVER,
         predicate=changed["where"],
-        z_order_by=SEARCHED_BY,
+        z_order_by=["sourceIP", "sourcePort", "destIP", "destPort"],
         min_new_fraction=0.2,
-        conn_id=CONN_ID,
         lease="maintenance",
     )
     gold = load(
@@ -159,8 +148,9 @@ def medallion_logs() -> None:
         work_name="medallion/gold",
         work_version=silver_version,
     )
-    z_order >> verify("silver", SILVER, [silver.output, z_order.output])
-    gold >> verify("gold", GOLD, gold.output)
+    rewritten = [silver.output, z_order.output]
+    z_order >> DeltaVerifyOperator(task_id="verify_silver", table_uri=SILVER, commits=rewritten)
+    gold >> DeltaVerifyOperator(task_id="verify_gold", table_uri=GOLD, commits=gold.output)
 
 
 medallion_logs()

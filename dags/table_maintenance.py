@@ -33,7 +33,7 @@ POLICIES = Path(os.environ.get("DELTAWARD_POLICIES") or Path(__file__).parent / 
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Keep the tables of the registry healthy: plan, do what is due, verify",
     doc_md=__doc__,
     tags=["deltaward", "maintenance"],
@@ -49,7 +49,6 @@ def table_maintenance() -> None:
         environment=ROOT,
         tables="{{ params.tables | tojson }}",
         vacuum_preview="{{ params.vacuum_preview }}",
-        conn_id=CONN_ID,
     )
 
 

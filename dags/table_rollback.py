@@ -66,7 +66,7 @@ def outcome(params: dict[str, Any], ti: Any = None) -> dict[str, Any]:
     schedule=None,
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     max_active_runs=1,
-    default_args=default_args(),
+    default_args=default_args(conn_id=CONN_ID),
     description="Put a table back to a version or a time, after a dry run and an approval",
     doc_md=__doc__,
     tags=["deltaward", "rollback"],
@@ -94,7 +94,6 @@ def table_rollback() -> None:
         timestamp="{{ params.timestamp }}",
         diff="rows",
         sample_rows="{{ params.sample_rows }}",
-        conn_id=CONN_ID,
     )
     approved = DeltaApprovalOperator(
         task_id="approve",
@@ -116,7 +115,6 @@ def table_rollback() -> None:
         # The plan was for the table as it was: cleared alone, the task says that it was restored.
         on_clear="keep",
         lease="maintenance",
-        conn_id=CONN_ID,
         dry_run=False,
     )
     verified = DeltaJobOperator(
@@ -124,7 +122,6 @@ def table_rollback() -> None:
         table_uri=table_uri,
         kind="verify",
         runner="inline",
-        conn_id=CONN_ID,
         job_parameters='{"version_from": ' + PLANNED_VERSION + "}",
     )
     planned >> apply() >> approved >> restored >> verified >> outcome()

@@ -19,9 +19,13 @@ _NOT_PASSED_ON = (
     "AIRFLOW",
     "PYSPARK_",
     "SPARK_",
+    "DELTAWARD_CONN",
     "DELTAWARD_LANDING",
     "DELTAWARD_MAINTENANCE",
+    "DELTAWARD_ON_FAILURE",
     "DELTAWARD_POLICIES",
+    "DELTAWARD_POOL",
+    "DELTAWARD_RETR",
     "DELTAWARD_TABLES",
 )
 
@@ -97,6 +101,8 @@ def base_environment(
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(layout.logs / "tasks"),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps({"conn_type": "deltaward", "extra": extra}),
+        # Nobody else writes here, so what fails once is tried again without waiting for anybody.
+        "DELTAWARD_RETRY_SECONDS": "1",
         "DELTAWARD_TABLES_ROOT": str(layout.tables),
         "DELTAWARD_LANDING_ROOT": str(layout.landing),
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_airflow.hooks.deltaward import DeltawardHook
+from delta_airflow.table_versions import recorded_version
 from delta_core.errors import TableNotFoundError
 
 if TYPE_CHECKING:
@@ -61,6 +62,16 @@ def create_table(hook: DeltawardHook, table_uri: str, schema: Any, **definition:
         uri, schema, storage_options=dict(hook.storage_options(uri)), **definition
     )
     return created
+
+
+def recorded_work(hook: DeltawardHook, table_uri: str, work_name: str) -> int | None:
+    """The highest `work_version` of some named work that a table has recorded; see `recorded_version`.
+
+    Raises:
+        ConfigurationError: the table lies outside the connection's `allowed_roots`.
+    """
+    options = hook.settings.storage_options
+    return recorded_version(hook.table_uri(table_uri), work_name, storage_options=options)
 
 
 def _table_class() -> type[DeltaTable]:

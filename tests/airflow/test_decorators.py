@@ -15,7 +15,7 @@ from deltalake import write_deltalake as peer_write
 from delta_airflow.decorators.delta_table import DeltaTableDecoratedOperator, delta_table_task
 from delta_airflow.decorators.deltaward import DeltawardDecoratedOperator, deltaward_task
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.tables import create_table, open_table
+from delta_airflow.tables import create_table, open_table, recorded_work
 from delta_core import DeltaTable
 from delta_core.errors import ConcurrentAppendError, ConfigurationError, SchemaMismatchError
 from tests.support.airflow import connection_json
@@ -147,6 +147,7 @@ def test_tables_are_created_and_opened_through_a_connection(tmp_path: Path) -> N
     created = create_table(DeltawardHook(), str(where), pa.schema([("id", pa.int64())]))
     assert created.version() == 0
     assert open_table(DeltawardHook(), str(where)).version() == 0
+    assert recorded_work(DeltawardHook(), str(where), "orders") is None
     with pytest.raises(ConfigurationError, match="relative"):
         create_table(DeltawardHook(), "new", pa.schema([("id", pa.int64())]))
 

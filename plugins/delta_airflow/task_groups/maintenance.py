@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
 from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
@@ -41,7 +40,7 @@ def delta_maintenance(
     tables: Sequence[str] | str | None = None,
     vacuum_preview: bool | str = False,
     verify: bool = True,
-    conn_id: str = DeltawardHook.default_conn_name,
+    conn_id: str | None = None,
     lease: str | None = LEASE,
     pool: str | None = None,
     rewrite: Mapping[str, Any] | None = None,
@@ -63,7 +62,8 @@ def delta_maintenance(
         vacuum_preview: True plans vacuums as if the retention were over, and deletes nothing. May be a
             template.
         verify: False leaves the check of the commits out.
-        conn_id: connection of type `deltaward`. May be a template.
+        conn_id: connection of type `deltaward`; None is that of the DAG's `default_args`, or else
+            `deltaward_default`. May be a template.
         lease: name of the lease that each job takes on its table, so that no two of them work on one at
             once; None takes none.
         pool: the pool of the tasks that work on tables; None is that of the DAG's `default_args`.
@@ -73,9 +73,12 @@ def delta_maintenance(
     Returns:
         The last task's result: for each table its name, and what each step returned.
     """
-    shared: dict[str, Any] = {**arguments, "conn_id": conn_id, "trigger_rule": "none_failed"}
-    if pool is not None:
-        shared["pool"] = pool
+    named = {"conn_id": conn_id, "pool": pool}
+    shared: dict[str, Any] = {
+        **arguments,
+        **{name: value for name, value in named.items() if value is not None},
+        "trigger_rule": "none_failed",
+    }
 
     @task(task_id="tables")
     def tables_(wanted: Any, preview: Any) -> list[dict[str, Any]]:
@@ -110,7 +113,7 @@ def delta_maintenance(
             task_id="vacuum",
             kind="vacuum",
             job_parameters=vacuum,
-            pre_execute=due.deletes_only_if("vacuum"),
+            pre_execute=due.only_if_or_previewed("vacuum"),
             **inline,
         )
         plan >> compact >> cluster
@@ -161,13 +164,13 @@ class _Due:
 
         return check
 
-    def deletes_only_if(self, verb: str) -> Callable[[Context], None]:
-        """A plan of a deletion costs little and is always made; what deletes must be due."""
+    def only_if_or_previewed(self, verb: str) -> Callable[[Context], None]:
+        """`only_if`, but a preview is made whatever is due: somebody has asked for it."""
         only_if = self.only_if(verb)
 
         def check(context: Context) -> None:
             operator: Any = context["task"]
-            if not operator.job_parameters["dry_run"]:
+            if not _PREVIEW.items() <= operator.job_parameters.items():
                 only_if(context)
 
         return check
