@@ -30,9 +30,7 @@ def flush_file_system(directory: str) -> bool:
         return False
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if call(descriptor) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), directory)
+        call(descriptor)
     finally:
         os.close(descriptor)
     return True
@@ -45,4 +43,14 @@ def _syncfs() -> Any:
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST_KERNEL:
         return None
-    return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is not None:
+        call.errcheck = _checked
+    return call
+
+
+def _checked(result: int, call: object, arguments: tuple[int]) -> int:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

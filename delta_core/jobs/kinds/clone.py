@@ -11,7 +11,7 @@ from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.jobs.timestamps import parse_timestamp_ms
 from delta_core.maintenance.clone.apply import ClonePlan, apply_clone, plan_clone
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
+from delta_core.storage.open import open_store, options_for
 
 _PARAMS: Final = {
     "type": "object",
@@ -77,7 +77,9 @@ def _planned(spec: JobSpec, context: JobContext) -> ClonePlan:
     params, options, clock = spec.params, context.storage_options, context.clock
     timestamp = params.get("timestamp")
     source = Snapshot.load(
-        open_store(params["source_uri"], storage_options=options, clock=clock),
+        open_store(
+            params["source_uri"], storage_options=options_for(params["source_uri"], options), clock=clock
+        ),
         version=params.get("version"),
         timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
         clock=clock,
