@@ -35,9 +35,9 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
     """Run a job and say what became of it. Never raises an Exception.
 
     The order: check the spec, open the table, compare its id, look the idempotency key up, then work.
-    A key that the table already has makes the job a success that did nothing (`already_applied`), which says
-    what commit did it (`applied_by`). When the
-    spec asks for a lease, it is taken before the work, and table and key are looked at once more.
+    A key that the table already has makes the job a success that did nothing (`already_applied`), and the
+    result says which commit did it (`applied_by`). When the spec asks for a lease, it is taken before the
+    work, and table and key are looked at once more.
 
     Args:
         spec: what to do.

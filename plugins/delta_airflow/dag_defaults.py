@@ -49,7 +49,7 @@ def default_args(environment: Mapping[str, str] = os.environ, **others: Any) -> 
     arguments: dict[str, Any] = {
         "retries": _number(environment, RETRIES_VARIABLE, 2),
         "retry_delay": timedelta(seconds=_number(environment, RETRY_SECONDS_VARIABLE, 60)),
-        "retry_exponential_backoff": True,
+        "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(minutes=15),
         "retry_policy": DeltaRetryPolicy(),
         "pool": environment.get(POOL_VARIABLE) or "default_pool",

@@ -57,6 +57,7 @@ def test_a_task_takes_the_defaults() -> None:
     with DAG("d", schedule=None, default_args=default_args({})):
         task = DeltaOptimizeOperator(task_id="t", table_uri="/t")
     assert (task.retries, task.pool, task.retry_delay) == (2, "default_pool", timedelta(minutes=1))
+    assert task.retry_exponential_backoff == 2, "each wait is twice as long as the one before"
     assert isinstance(task.retry_policy, DeltaRetryPolicy)
     assert task.has_on_failure_callback is False
 

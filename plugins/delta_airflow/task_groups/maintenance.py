@@ -43,6 +43,7 @@ def delta_maintenance(
     conn_id: str | None = None,
     lease: str | None = LEASE,
     pool: str | None = None,
+    allowed_root_uris: Sequence[str] | str | None = None,
     rewrite: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Any:
@@ -67,6 +68,8 @@ def delta_maintenance(
         lease: name of the lease that each job takes on its table, so that no two of them work on one at
             once; None takes none.
         pool: the pool of the tasks that work on tables; None is that of the DAG's `default_args`.
+        allowed_root_uris: where files of shallow clones may lie beyond their own roots; files elsewhere are
+            left alone. May be a template of a list.
         rewrite: arguments of the tasks that rewrite files, such as `runner`, or how Spark is to be started.
         arguments: more arguments of every operator, such as `retries`.
 
@@ -88,14 +91,16 @@ def delta_maintenance(
     @task_group(group_id="maintain")
     def maintain(name: str, table_uri: str, rules: Any, target_bytes: int | None, vacuum: Any) -> None:
         own: dict[str, Any] = {"table_uri": table_uri, "map_index_template": _name_of(known), **shared}
-        inline: dict[str, Any] = {**own, "runner": "inline", "lease": lease}
+        inline: dict[str, Any] = {**own, "runner": "inline"}
+        reaching: dict[str, Any] = {"allowed_root_uris": allowed_root_uris}
         rewriting: dict[str, Any] = {
             "target_size_bytes": target_bytes,
             "lease": lease,
+            **reaching,
             **own,
             **(rewrite or {}),
         }
-        plan = DeltaPlanOperator(task_id="plan", rules=rules, **own, runner="inline")
+        plan = DeltaPlanOperator(task_id="plan", rules=rules, **reaching, **inline)
         due = _Due(plan.task_id)
         compact = DeltaOptimizeOperator(
             task_id="compact", pre_execute=due.only_if("optimize", unless="cluster"), **rewriting
@@ -107,13 +112,14 @@ def delta_maintenance(
             **rewriting,
         )
         checkpoint = DeltaCheckpointOperator(
-            task_id="checkpoint", pre_execute=due.only_if("checkpoint"), **inline
+            task_id="checkpoint", pre_execute=due.only_if("checkpoint"), lease=lease, **inline
         )
         removed = DeltaJobOperator(
             task_id="vacuum",
             kind="vacuum",
             job_parameters=vacuum,
             pre_execute=due.only_if_or_previewed("vacuum"),
+            lease=lease,
             **inline,
         )
         plan >> compact >> cluster
@@ -121,8 +127,8 @@ def delta_maintenance(
             verified = DeltaVerifyOperator(
                 task_id="verify",
                 commits=[_result_of(compact.task_id), _result_of(cluster.task_id)],
-                **own,
-                runner="inline",
+                **reaching,
+                **inline,
             )
             cluster >> verified >> checkpoint
         else:
