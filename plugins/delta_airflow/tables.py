@@ -70,8 +70,8 @@ def recorded_work(hook: DeltawardHook, table_uri: str, work_name: str) -> int | 
     Raises:
         ConfigurationError: the table lies outside the connection's `allowed_roots`.
     """
-    options = hook.settings.storage_options
-    return recorded_version(hook.table_uri(table_uri), work_name, storage_options=options)
+    uri = hook.table_uri(table_uri)
+    return recorded_version(uri, work_name, storage_options=hook.storage_options(uri))
 
 
 def _table_class() -> type[DeltaTable]:

@@ -195,9 +195,16 @@ class DeltaTableOperator(SparkOperator):
         )
 
     def _run(self, context: Context) -> JobSummary:
-        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=self.spark_arguments())
+        spark = self.spark_arguments()
+        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
         spec = self.build_spec(task, hook=hook)
+        name = as_optional_text("runner", self.runner)
+        chosen = chosen_runner(
+            spark,
+            named=parse_runner(name) if name else None,
+            otherwise=self.default_runner or hook.settings.runner,
+        )
         directory = hook.run_directory(
             dag_id=task.dag_id,
             run_id=task.run_id,
@@ -207,19 +214,20 @@ class DeltaTableOperator(SparkOperator):
             job_id=spec.job_id,
         )
         try:
-            return self._run_in(directory, replace(spec, result_uri=directory.result_uri), context, hook=hook)
+            spec = replace(spec, result_uri=directory.result_uri)
+            return self._run_in(directory, spec, context, hook=hook, chosen=chosen)
         finally:
             directory.discard()
 
     def _run_in(
-        self, directory: RunDirectory, spec: JobSpec, context: Context, *, hook: DeltawardHook
+        self,
+        directory: RunDirectory,
+        spec: JobSpec,
+        context: Context,
+        *,
+        hook: DeltawardHook,
+        chosen: RunnerName,
     ) -> JobSummary:
-        name = as_optional_text("runner", self.runner)
-        chosen = chosen_runner(
-            self.spark_arguments(),
-            named=parse_runner(name) if name else None,
-            otherwise=self.default_runner or hook.settings.runner,
-        )
         runner = hook.get_runner(chosen, directory=directory)
         self._running = runner
         if self._killed:

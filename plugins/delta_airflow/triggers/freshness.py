@@ -27,5 +27,5 @@ class DeltaFreshnessTrigger(DeltaConditionTrigger):
         return {"max_age_seconds": self.max_age_seconds}
 
     def open_condition(self, hook: DeltawardHook, table_uri: str) -> FreshnessCondition:
-        options = hook.settings.storage_options
+        options = hook.storage_options(table_uri)
         return FreshnessCondition(table_uri, self.max_age_seconds, storage_options=options)

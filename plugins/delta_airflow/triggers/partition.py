@@ -51,6 +51,6 @@ class DeltaPartitionTrigger(DeltaConditionTrigger):
             self.partition,
             min_files=self.min_files,
             min_rows=self.min_rows,
-            storage_options=hook.settings.storage_options,
+            storage_options=hook.storage_options(table_uri),
         )
         return condition

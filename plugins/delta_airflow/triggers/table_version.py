@@ -32,5 +32,5 @@ class DeltaTableVersionTrigger(DeltaConditionTrigger):
         return {"minimum_version": self.minimum_version}
 
     def open_condition(self, hook: DeltawardHook, table_uri: str) -> VersionCondition:
-        options = hook.settings.storage_options
+        options = hook.storage_options(table_uri)
         return VersionCondition(table_uri, self.minimum_version, storage_options=options)
