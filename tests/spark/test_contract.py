@@ -21,6 +21,8 @@ from spark_jobs.loading import load as load_module
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.spark import files_below, rows_of
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -67,7 +69,6 @@ def test_every_drift_is_named_before_anything_is_written(spark: SparkSession, tm
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 
-@pytest.mark.slow
 def test_new_columns_are_left_out_or_added_as_the_contract_says(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     file = parquet(
@@ -130,7 +131,6 @@ def test_broken_rules_are_counted_with_some_rows_of_each(spark: SparkSession, tm
     assert files_below(tmp_path / "t") == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [BAD, "id,kind,value\n1,secret-1,1,9,9\n"], ids=["rules", "malformed"])
 def test_rows_are_not_shown_when_the_contract_says_so(
     spark: SparkSession, tmp_path: Path, text: str, capfd: pytest.CaptureFixture[str]
@@ -151,7 +151,6 @@ def test_rows_are_not_shown_when_the_contract_says_so(
         assert "secret" not in said.out + said.err
 
 
-@pytest.mark.slow
 def test_rows_outside_of_what_is_replaced_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     file = parquet(tmp_path / "a.parquet", id=[1, 2, 3], kind=["a", "b", None])
     load(spark, tmp_path / "t", file, contract=CONTRACT)

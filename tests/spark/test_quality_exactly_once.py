@@ -22,6 +22,8 @@ from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, UNIQUE, expect, qua
 from tests.support.soak import rounds
 from tests.support.spark import rows_of
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -67,7 +69,6 @@ def ids(table: Path | str, *, version: int | None = None) -> Counter[int]:
         return Counter()
 
 
-@pytest.mark.slow
 def test_published_and_quarantined_rows_are_the_input(
     spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:
@@ -166,7 +167,6 @@ def test_a_publishing_commit_that_lost_takes_its_rows_out_of_quarantine(
     assert ids(aside) == Counter([1])
 
 
-@pytest.mark.slow
 def test_a_reader_never_sees_a_bad_batch(spark: SparkSession, tmp_path: Path, rng: random.Random) -> None:
     table = tmp_path / "t"
     good, bad = expect(NOT_NULL, column="value"), -999

@@ -12,6 +12,8 @@ from tests.spark.test_load import CONTRACT, csv, load
 from tests.support.quality import BETWEEN, expect, quality
 from tests.support.spark import rows_of
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -67,7 +69,6 @@ def test_they_count_for_the_thresholds(spark: SparkSession, tmp_path: Path) -> N
     assert not (tmp_path / "t" / "_deltaward" / "quarantine").exists()
 
 
-@pytest.mark.slow
 def test_without_a_quarantine_they_fail_the_load(spark: SparkSession, tmp_path: Path) -> None:
     for policy in ("fail", "warn"):
         result = gated(spark, tmp_path, TEXT, quality={**SUITE, "on_failure": policy})

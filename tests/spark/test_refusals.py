@@ -24,6 +24,8 @@ from delta_core.errors import (
 from delta_core.schema.types import INTEGER, LONG, STRING, ArrayType, StructField, StructType
 from tests.support.spark import collected, files_below, rows_of
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -92,7 +94,6 @@ def test_structs_match_by_field_name(spark: SparkSession, tmp_path: Path) -> Non
     assert {"s": {"a": 3, "b": [{"c": 2, "d": "y"}]}} in rows_of(tmp_path)
 
 
-@pytest.mark.slow
 def test_not_null_columns_are_enforced_natively(spark: SparkSession, tmp_path: Path) -> None:
     schema = StructType(
         (
@@ -160,7 +161,6 @@ def test_replace_where_replaces_and_checks(spark: SparkSession, tmp_path: Path) 
     )
 
 
-@pytest.mark.slow
 def test_replace_where_keeps_the_other_rows_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
     spark_jobs.write(spark.range(10).coalesce(1), str(tmp_path), mode="append")
     spark_jobs.write(spark.range(3, 4), str(tmp_path), mode="overwrite", replace_where="id >= 2 and id < 9")
