@@ -9,7 +9,8 @@ from delta_core.actions.set_transaction import SetTransaction
 from delta_core.errors import DeltaError
 from delta_core.jobs.context import delivery_action, idempotency_action
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.applied_by import AppliedBy, find_applied
+from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.find_applied import find_applied
 from delta_core.transaction.idempotency import already_applied, superseded
 
 if TYPE_CHECKING:

@@ -312,7 +312,10 @@ class LocalLogStore:
             if isinstance(error, OSError) and not isinstance(error, DeltaError):
                 raise translated(error, path, "write") from error
             raise
-        self._rename(temporary, target, path, flush=flush)
+        if flush:
+            self._rename(temporary, target, path)
+        else:
+            self._replace(temporary, target, path)
 
     def persist(self, paths: Sequence[str]) -> None:
         """Flush files, and the directories between them and the root; of many files the whole file system.
@@ -443,11 +446,16 @@ class LocalLogStore:
                 f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
             ) from error
 
-    def _rename(self, temporary: str, target: str, path: str, *, flush: bool = True) -> None:
+    def _rename(self, temporary: str, target: str, path: str) -> None:
+        self._replace(temporary, target, path)
+        try:
+            _sync_directory(os.path.dirname(target))
+        except OSError as error:
+            raise translated(error, path, "write") from error
+
+    def _replace(self, temporary: str, target: str, path: str) -> None:
         try:
             os.replace(temporary, target)
-            if flush:
-                _sync_directory(os.path.dirname(target))
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)

@@ -60,7 +60,7 @@ def _commit_before_data() -> None:
     waiting: list[tuple[str, str]] = []
     put = LocalLogStore.put_if_absent
 
-    def rename(self: LocalLogStore, temporary: str, target: str, path: str, *, flush: bool = True) -> None:
+    def rename(self: LocalLogStore, temporary: str, target: str, path: str) -> None:
         if path.startswith("_delta_log/"):
             os.replace(temporary, target)
         else:

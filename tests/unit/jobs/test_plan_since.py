@@ -17,6 +17,7 @@ from delta_core.jobs.run_job import run_job
 from delta_core.storage import open as opening
 from delta_core.storage.local import LocalLogStore
 from tests.support.counting_store import CountingStore, Requests
+from tests.support.log_builder import LogBuilder
 
 HOUR_MS = 3_600_000
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -70,9 +71,10 @@ def test_an_unchanged_table_costs_one_listing(tmp_path: Path, asked: list[Counti
 
 
 def test_ten_new_commits_of_three_hundred(tmp_path: Path, asked: list[CountingStore]) -> None:
-    table_of(tmp_path, 290)
+    log = LogBuilder(tmp_path).create().appends(289)
+    DeltaTable(tmp_path).create_checkpoint()
     before = plan(tmp_path)
-    table_of(tmp_path, 10)
+    log.appends(10)
     asked.clear()
     after = plan(tmp_path, since=before.output["seen"])
     assert requests(asked).total <= 16

@@ -13,8 +13,8 @@ from delta_core.actions.set_transaction import SetTransaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.surface import Surface
-from delta_core.transaction.applied_by import find_applied
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
+from delta_core.transaction.find_applied import find_applied
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
 
