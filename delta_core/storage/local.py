@@ -324,6 +324,8 @@ class LocalLogStore:
             ObjectNotFoundError: one is gone.
             StorageError: the disk does not take it.
         """
+        if not paths:
+            return
         directories: set[Path] = set()
         for path in self._elsewhere(paths) if len(paths) >= MANY_FILES else paths:
             target = self._resolve(path)

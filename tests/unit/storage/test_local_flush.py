@@ -93,6 +93,13 @@ def test_a_disk_that_fails_at_the_flush_leaves_no_table(
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
+def test_a_new_table_without_a_row_flushes_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "there yet"
+    LocalLogStore(place).persist([])
+    write_deltalake(place, rows(0).cast(rows(1).schema), partition_by=["p"])
+    assert DeltaTable(place).version() == 0
+
+
 def test_what_is_gone_is_named(tmp_path: Path) -> None:
     store = LocalLogStore(tmp_path)
     paths = [f"{number}.parquet" for number in range(MANY_FILES + 1)]
