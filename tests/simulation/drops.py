@@ -126,6 +126,7 @@ class DropProgram(RowProgram):
             "modification_time_ms": self._clock.now_ms(),
             "stats": json.dumps({"numRecords": rows}),
             "rows": rows,
+            "parity": f"{rows:016x}",
         }
 
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import DeltaError, UnsupportedTableFeatureError
+from delta_core.maintenance.rewriting.parity import TAG
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
@@ -246,6 +247,11 @@ def _named(action: Json, names: Names) -> Json:
         kept["stats"] = json.loads(kept["stats"])
         # An addition of ours, which no protocol knows.
         kept["stats"].pop("nanCount", None)
+    if kind == "add" and "tags" in kept:
+        # The parity goes by the bytes, which differ from one version of Arrow to the next.
+        kept["tags"] = {key: value for key, value in kept["tags"].items() if key != TAG}
+        if not kept["tags"]:
+            del kept["tags"]
     if "deletionVector" in kept:
         kept["deletionVector"] = {"cardinality": kept["deletionVector"]["cardinality"]}
     kept = names.ids_in({key: value for key, value in kept.items() if key != "path"})

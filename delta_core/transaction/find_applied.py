@@ -1,0 +1,59 @@
+"""Which commit carried an idempotency key, and what that commit says of who made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from delta_core.actions.commit_info import CommitInfo
+from delta_core.actions.set_transaction import SetTransaction
+from delta_core.errors import DeltaError
+from delta_core.log.listing import CommitFile, list_log
+from delta_core.snapshot.history import commit_actions
+from delta_core.storage.log_store import LogStore
+from delta_core.transaction.applied_by import AppliedBy
+
+MAX_COMMITS: Final = 32
+"""So many commits are read in search of a key, and no more."""
+
+
+def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
+    """The commit that recorded `key`, an action that the table has, or None when it is not found.
+
+    A checkpoint keeps the key and not who recorded it, so the commit itself must still be in the log. The
+    commits that were written about when the key says are read first; that is one or two as a rule.
+
+    Requests: one listing, and two for each commit that is read.
+
+    Raises:
+        DeltaError: the log cannot be listed.
+    """
+
+    def distance(file: CommitFile) -> tuple[int, int]:
+        away = 0 if key.last_updated_ms is None else abs(file.info.modified_ms - key.last_updated_ms)
+        return away, -file.version
+
+    for file in islice(sorted(list_log(store).commits, key=distance), MAX_COMMITS):
+        try:
+            actions = commit_actions(store, file.version)
+        except DeltaError:
+            continue  # It was cleaned up meanwhile, or is damaged, which is not for this to say.
+        if any(
+            isinstance(action, SetTransaction)
+            and (action.app_id, action.version) == (key.app_id, key.version)
+            for action in actions
+        ):
+            info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+            return AppliedBy(version=file.version, user_metadata=_metadata(info))
+    return None
+
+
+def _metadata(info: CommitInfo | None) -> Mapping[str, Any]:
+    """`commitInfo.userMetadata` where it is a JSON object; other writers put any text there."""
+    try:
+        document = json.loads((info.user_metadata if info else None) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
