@@ -32,6 +32,11 @@ APPROVERS = [name.strip() for name in os.environ.get("DELTAWARD_APPROVERS", "").
 PLANNED = "ti.xcom_pull(task_ids='dry_run')"
 PLANNED_VERSION = f"{{{{ {PLANNED}['output']['target_version'] }}}}"
 PLANNED_FROM = f"{{{{ {PLANNED}['version_from'] }}}}"
+# A retry finds that the try before has restored the table.
+RESTORED = (
+    '{{ (ti.xcom_pull(task_ids="restore")["applied_by"] or '
+    '{"version": ti.xcom_pull(task_ids="restore")["version_to"]})["version"] }}'
+)
 
 
 @task.short_circuit
@@ -122,7 +127,8 @@ def table_rollback() -> None:
         table_uri=table_uri,
         kind="verify",
         runner="inline",
-        job_parameters='{"version_from": ' + PLANNED_VERSION + "}",
+        # Others may write by now: what is compared is the version that the restore has made.
+        job_parameters=f'{{"version_from": {PLANNED_VERSION}, "version_to": {RESTORED}}}',
     )
     planned >> apply() >> approved >> restored >> verified >> outcome()
 

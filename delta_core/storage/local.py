@@ -29,7 +29,7 @@ from delta_core.errors import (
 )
 from delta_core.storage.listed_files import ListedFiles
 from delta_core.storage.local_errors import not_found, not_written, translated
-from delta_core.storage.local_flush import MANY_FILES, flush_file_system
+from delta_core.storage.local_flush import MANY_FILES, FileSystemFlush
 from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
@@ -60,6 +60,11 @@ class LocalLogStore:
             raise InvalidUriError(f"{self._uri!r} is not on this machine.", fix="Open it with open_store.")
         self._root = local_path_of_uri(self._uri)
         self.clock = clock
+        self._flusher: FileSystemFlush | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # Another process has no such descriptor.
+        return {**self.__dict__, "_flusher": None}
 
     def __repr__(self) -> str:
         return f"LocalLogStore({str(self._root)!r})"
@@ -293,6 +298,8 @@ class LocalLogStore:
         name, temporary = _temporary_beside(target)
         try:
             with self._directory_of(path, flush=flush) as directory:
+                if not flush and self._flusher is None:
+                    self._flusher = FileSystemFlush(self._root_text)
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
                 inside = is_in(directory, name)
         except OSError as error:
@@ -354,12 +361,12 @@ class LocalLogStore:
 
     def _elsewhere(self, paths: Sequence[str]) -> Sequence[str]:
         """Flush the root's file system; the paths that this does not make durable."""
-        if self._is_shared:
+        if self._is_shared or self._flusher is None:
             return paths
         try:
             device = os.stat(self._root).st_dev
             other = [path for path in paths if os.lstat(self._place(path)).st_dev != device]
-            return other if flush_file_system(os.fspath(self._root)) else paths
+            return other if self._flusher.flush() else paths
         except FileNotFoundError:
             return paths  # which of them is gone is found by flushing each
         except OSError as error:

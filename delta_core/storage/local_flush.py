@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import sys
+import weakref
 from functools import cache
 from typing import Any
 
@@ -16,24 +17,32 @@ _OLDEST_KERNEL = (5, 8)
 """Before it, syncfs(2) does not say when something could not be written."""
 
 
-def flush_file_system(directory: str) -> bool:
-    """Make everything durable that was written to the file system of a directory.
+class FileSystemFlush:
+    """Flushes the file system of a directory. To be made before what it is to make durable is written.
 
-    Returns:
-        False where the system cannot do that, or would not say when it failed; nothing was flushed then.
-
-    Raises:
-        OSError: something could not be written.
+    A failure to write is told once to each descriptor that was open when it came about: another process may
+    have been told of it, and one that is opened later is not.
     """
-    call = _syncfs()
-    if call is None:
-        return False
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        call(descriptor)
-    finally:
-        os.close(descriptor)
-    return True
+
+    def __init__(self, directory: str) -> None:
+        """Raises OSError when there is no such directory."""
+        self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def flush(self) -> bool:
+        """Make everything durable that was written to the file system, by whoever.
+
+        Returns:
+            False where the system cannot do that, or would not say when it failed; nothing was flushed then.
+
+        Raises:
+            OSError: something could not be written.
+        """
+        call = _syncfs()
+        if call is None:
+            return False
+        call(self._descriptor)
+        return True
 
 
 @cache

@@ -15,7 +15,7 @@ from delta_core.snapshot.history import commit_actions
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.applied_by import AppliedBy
 
-MAX_COMMITS: Final = 32
+MAX_COMMITS: Final = 200
 """So many commits are read in search of a key, and no more."""
 
 

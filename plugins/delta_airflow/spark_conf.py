@@ -40,8 +40,8 @@ PLACES = frozenset({"spark.master", "spark.remote"})
 """Settings that say where Spark is: a connection's to say."""
 
 _WORDS = (
-    r"passw(or)?d|passphrase|secret|token|credential|(^|[._-])sas([._-]|$)"
-    r"|(access|account|api|private|shared|storage|encryption|customer)[._-]?key"
+    r"passw(or)?d|passphrase|secret|token|credential|(^|[._-])(sas|pwd|pass|jwt|pat)([._-]|$)"
+    r"|(access|account|api|private|shared|storage|encryption|customer|fernet|signing)[._-]?key|webhook"
 )
 _SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
 _HARMLESS_NAME = re.compile(
@@ -52,7 +52,7 @@ _HARMLESS_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_IN_TEXT = re.compile(
-    rf"://[^/\s@]*:[^/\s@]+@|({_WORDS})[\w.-]*\s*=\s*\S|[?&](sig|x-amz-signature)=", re.IGNORECASE
+    rf"://[^/\s@]+@|({_WORDS})[\w.-]*\s*=\s*\S|[?&](sig|x-amz-signature)=", re.IGNORECASE
 )
 _REDACTED_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,6 +39,12 @@ def require_plain_settings(argument: str, value: object) -> None:
     Raises:
         ConfigurationError: one of the names, or of the values, is that of a secret.
     """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            # A template, or no JSON, of which only an assignment or a URL can be told.
+            value = {argument: value}
     if isinstance(value, Mapping):
         require_no_secrets(argument, {str(name): str(entry) for name, entry in value.items()})
 

@@ -71,7 +71,8 @@ def verify(commits: Any, **changes: Any) -> DeltaVerifyOperator:
         (SUMMARY, [3, 5]),
         (json.dumps({**SUMMARY, "note": "it's"}), [3, 5]),
         (["[5]", "None", "null", None, 8, SUMMARY], [3, 5, 8]),
-        ({"commits": [], "applied_by": {"version": 2}}, []),
+        ({"commits": [], "applied_by": {"version": 2}}, [2]),
+        ({"commits": [], "applied_by": None}, []),
     ],
 )
 def test_commits_are_numbers_results_or_templates_of_either(commits: Any, expected: list[int]) -> None:

@@ -18,6 +18,7 @@ from delta_airflow.operators.merge import DeltaMergeOperator
 from spark_jobs.connect_server import ConnectServer
 from tests.support.emulators.places import Place
 from tests.support.operator_cells import WAYS, connections, context
+from tests.support.soak import drawn
 from tests.support.spark import FEW_PARTITIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -33,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
         yield running
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", drawn(WAYS, usual=1))
 def test_a_local_table_is_loaded_and_merged(
     server: ConnectServer, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,3 +258,32 @@ def test_a_keytab_goes_with_a_driver_that_cannot_be_started(
     assert not list(tmp_path.iterdir())
     made = command(tmp_path, spark_conn_id="company")
     assert made.private_file == tmp_path / "keytab"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark_conf": '{"spark.hadoop.fs.s3a.secret.key": "abc"}'},
+        {"spark_conf": {"spark.jdbc.pwd": "abc"}},
+        {"env_vars": '{"FERNET_KEY": "abc"}'},
+        {"env_vars": {"DB_PASS": "abc"}},
+        {"env_vars": {"INDEX": "https://ghp_abc@host/simple"}},
+        {"spark_conf": "--conf spark.ssl.keyPassword=abc"},
+    ],
+)
+def test_a_secret_is_refused_before_airflow_keeps_it(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="holds a secret") as refused:
+        optimize(spark_conn_id="company", **settings)
+    assert "abc" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark_conf": '{"spark.own": "1"}'},
+        {"spark_conf": "{{ params.conf }}"},
+        {"env_vars": {"PATH": "/bin"}},
+    ],
+)
+def test_what_is_no_secret_is_taken(settings: dict[str, Any]) -> None:
+    assert optimize(spark_conn_id="company", **settings).task_id

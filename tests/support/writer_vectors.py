@@ -247,7 +247,7 @@ def _named(action: Json, names: Names) -> Json:
         kept["stats"] = json.loads(kept["stats"])
         # An addition of ours, which no protocol knows.
         kept["stats"].pop("nanCount", None)
-    if kind == "add" and "tags" in kept:
+    if kind in ("add", "remove") and "tags" in kept:
         # The parity goes by the bytes, which differ from one version of Arrow to the next.
         kept["tags"] = {key: value for key, value in kept["tags"].items() if key != TAG}
         if not kept["tags"]:

@@ -52,7 +52,8 @@ def verify_commits(
         The report; without a commit it has no check, and nothing is asked of the store.
 
     Raises:
-        DeltaError: a check could not be made at all, such as when a commit is not in the log any more.
+        DeltaError: a check could not be made at all, such as when a commit is not in the log any more, or the
+            store does not answer.
 
     Cost: for each commit two requests, those of opening its version, one for each added file, and the files
     that it added and removed, wholly, where it changes no data.
@@ -123,6 +124,8 @@ def _same_rows(
     try:
         here, there = reader.hash(added, reader.names), reader.hash(removed, reader.names)
     except DeltaError as error:
+        if error.retryable:
+            raise
         return Check(
             name="same_rows",
             passed=False,

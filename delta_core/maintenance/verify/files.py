@@ -171,6 +171,9 @@ def byte_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> st
     """That a file is not what its writer wrote, for people; None: it is, or the writer left no parity.
 
     Reads the file wholly where there is one.
+
+    Raises:
+        StorageError: the store does not answer, and may later.
     """
     if file.parity is None:
         return None
@@ -178,20 +181,32 @@ def byte_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> st
         with access.open_logged(file.path, store=store) as source:
             found = parity_of(source)
     except (DeltaError, pa.ArrowException, OSError) as error:
+        _raise_if_passing(error)
         return f"{file.path} (unreadable: {error})"
     return None if found == file.parity else f"{file.path} (its bytes have changed since it was written)"
 
 
 def footer_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
-    """Where a footer and the statistics differ on the number of rows, for people; None: nowhere."""
+    """Where a footer and the statistics differ on the number of rows, for people; None: nowhere.
+
+    Raises:
+        StorageError: the store does not answer, and may later.
+    """
     try:
         with access.open_logged(file.path, store=store) as source:
             found = pq.read_metadata(source).num_rows
     except (DeltaError, pa.ArrowException, OSError) as error:
+        _raise_if_passing(error)
         return f"{file.path} (unreadable: {error})"
     if file.num_records is not None and file.num_records != found:
         return f"{file.path} ({found} rows, statistics say {file.num_records})"
     return None
+
+
+def _raise_if_passing(error: Exception) -> None:
+    """A store that does not answer now says nothing about the file: the check is made again."""
+    if isinstance(error, DeltaError) and error.retryable:
+        raise error
 
 
 def _tracking(snapshot: Snapshot) -> RowTrackingReader | None:

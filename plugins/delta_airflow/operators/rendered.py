@@ -141,8 +141,8 @@ def as_rendered_texts(name: str, value: object) -> list[str]:
 def as_versions(name: str, value: object) -> list[int]:
     """Versions of a table, ascending, each once: numbers, lists of them, and what templates make of either.
 
-    A job's summary stands for its commits. None and what a template makes of it give none, so that the result
-    of a task that was skipped may be named among others.
+    A job's summary stands for its commits, or for the commit that had done its work already. None and what a
+    template makes of it give none, so that the result of a task that was skipped may be named among others.
 
     Raises:
         ConfigurationError: something else is among them.
@@ -152,7 +152,9 @@ def as_versions(name: str, value: object) -> list[int]:
     if isinstance(value, str):
         value = _listed(name, value)
     if isinstance(value, Mapping):
-        return as_versions(name, value.get("commits"))
+        by = value.get("applied_by")
+        done = by.get("version") if isinstance(by, Mapping) else None
+        return sorted({*as_versions(name, value.get("commits")), *as_versions(name, done)})
     if isinstance(value, (list, tuple)):
         return sorted({version for entry in value for version in as_versions(name, entry)})
     version = as_optional_int(name, value, minimum=0)

@@ -83,6 +83,8 @@ def delta_maintenance(
         "trigger_rule": "none_failed",
     }
 
+    group_of: dict[str, str] = {}
+
     @task(task_id="tables")
     def tables_(wanted: Any, preview: Any) -> list[dict[str, Any]]:
         """The tables that the run is for, each with what the policies say of it."""
@@ -101,6 +103,8 @@ def delta_maintenance(
             **(rewrite or {}),
         }
         plan = DeltaPlanOperator(task_id="plan", rules=rules, **reaching, **inline)
+        # A second group of one name in a DAG has another.
+        group_of["tables"] = plan.task_id.removesuffix(".plan")
         due = _Due(plan.task_id)
         compact = DeltaOptimizeOperator(
             task_id="compact", pre_execute=due.only_if("optimize", unless="cluster"), **rewriting
@@ -138,8 +142,9 @@ def delta_maintenance(
     @task(trigger_rule="all_done")
     def record(tables: list[dict[str, Any]], ti: Any = None) -> list[dict[str, Any]]:
         """What became of each table, and a failure that names those of which something failed."""
-        prefix = ti.task_id.removesuffix("record")
-        return _recorded(tables, ti, group=f"{prefix}maintain")
+        if tables is None:
+            raise AirflowFailException("Which tables there are is not known: the task before has failed")
+        return _recorded(tables, ti, group=group_of["tables"])
 
     known: Any = tables_(tables if tables is not None else [], vacuum_preview)
     recorded = record(known)

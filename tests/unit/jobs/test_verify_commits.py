@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, clone_table, write_deltalake
+from delta_core.errors import StorageError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.compaction import task
+from delta_core.storage.local import LocalLogStore
 from tests.support.preserved_tables import TABLES, build, rows_of
 
 ROWS = pa.table({"id": list(range(40)), "city": ["Aarhus", "Bergen"] * 20})
@@ -155,3 +157,23 @@ def test_the_whole_check_reads_what_readers_see(tmp_path: Path, name: str) -> No
     run(tmp_path / "t", "optimize")
     checked = run(tmp_path / "t", "verify", version_from=before.version(), expected_rows=rows)
     assert checked.status is JobStatus.SUCCEEDED, checked.error
+
+
+@pytest.mark.parametrize("check", ["same_bytes", "same_rows"])
+def test_a_store_that_does_not_answer_now_says_nothing_of_the_table(
+    plain: Path, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    commits = list(run(plain, "optimize").commits)
+    real, opened = LocalLogStore.open_input, count()
+
+    def unavailable(store: LocalLogStore, path: str) -> pa.NativeFile:
+        if path.endswith(".parquet") and next(opened) == (0 if check == "same_bytes" else 1):
+            raise StorageError("The store is busy.")
+        return real(store, path)
+
+    monkeypatch.setattr(LocalLogStore, "open_input", unavailable)
+    checked = run(plain, "verify", commits=commits)
+    assert checked.error is not None
+    assert (checked.error.code, checked.error.retryable) == (StorageError.code, True)
+    monkeypatch.undo()
+    assert run(plain, "verify", commits=commits).status is JobStatus.SUCCEEDED

@@ -14,18 +14,18 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ObjectNotFoundError, StorageError
 from delta_core.storage import local, local_flush
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.local_flush import MANY_FILES, flush_file_system
+from delta_core.storage.local_flush import MANY_FILES, FileSystemFlush
 
 
 @pytest.fixture
 def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was flushed: `all` for the file system, else names of files and directories."""
     seen: list[str] = []
-    whole, file, directory = local.flush_file_system, local._sync_file, local._sync_directory
+    whole, file, directory = FileSystemFlush.flush, local._sync_file, local._sync_directory
 
-    def flush_whole(path: str) -> bool:
+    def flush_whole(flusher: FileSystemFlush) -> bool:
         seen.append("all")
-        return whole(path)
+        return whole(flusher)
 
     def flush_file(path: Any) -> None:
         seen.append(os.path.basename(path))
@@ -35,7 +35,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(os.path.basename(path) + "/")
         directory(path)
 
-    monkeypatch.setattr(local, "flush_file_system", flush_whole)
+    monkeypatch.setattr(FileSystemFlush, "flush", flush_whole)
     monkeypatch.setattr(local, "_sync_file", flush_file)
     monkeypatch.setattr(local, "_sync_directory", flush_directory)
     return seen
@@ -74,7 +74,7 @@ def test_every_file_is_durable_before_the_commit(
 def test_where_the_system_cannot_each_file_is_flushed(
     tmp_path: Path, flushed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "flush_file_system", lambda path: False)
+    monkeypatch.setattr(FileSystemFlush, "flush", lambda flusher: False)
     write_deltalake(tmp_path / "t", rows(MANY_FILES), partition_by=["p"])
     live = DeltaTable(tmp_path / "t").snapshot.files.to_table(["path"])["path"].to_pylist()
     assert {path.rpartition("/")[2] for path in live} <= set(flushed)
@@ -83,10 +83,10 @@ def test_where_the_system_cannot_each_file_is_flushed(
 def test_a_disk_that_fails_at_the_flush_leaves_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: str) -> bool:
-        raise OSError(errno.EIO, "Input/output error", path)
+    def fail(flusher: FileSystemFlush) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(local, "flush_file_system", fail)
+    monkeypatch.setattr(FileSystemFlush, "flush", fail)
     with pytest.raises(StorageError, match="Input/output error"):
         write_deltalake(tmp_path / "t", rows(MANY_FILES), partition_by=["p"])
     assert not DeltaTable.is_deltatable(tmp_path / "t")
@@ -112,13 +112,26 @@ def test_what_is_gone_is_named(tmp_path: Path) -> None:
 
 
 def test_it_is_the_systems_own_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert flush_file_system(str(tmp_path)) is True
+    flusher = FileSystemFlush(str(tmp_path))
+    assert flusher.flush() is True
     local_flush._syncfs.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setattr(os, "uname", lambda: type("System", (), {"release": "5.7.19-old"})())
-            assert flush_file_system(str(tmp_path)) is False, "it would not say what failed"
+            assert flusher.flush() is False, "it would not say what failed"
     finally:
         local_flush._syncfs.cache_clear()
     with pytest.raises(FileNotFoundError):
-        flush_file_system(str(tmp_path / "not there"))
+        FileSystemFlush(str(tmp_path / "not there"))
+
+
+def test_who_has_not_written_through_the_store_is_flushed_file_by_file(
+    tmp_path: Path, flushed: list[str]
+) -> None:
+    """A failure from before would not be told to a descriptor that is opened now."""
+    names = [f"{number}.parquet" for number in range(MANY_FILES)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    LocalLogStore(tmp_path).persist(names)
+    assert "all" not in flushed
+    assert set(names) <= set(flushed)
