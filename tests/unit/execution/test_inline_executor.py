@@ -61,10 +61,10 @@ def test_closing_early_cancels_the_rest() -> None:
         return value
 
     results = InlineExecutor(1).map(task, [{"n": n} for n in range(1000)])
-    assert next(results) == (0, {"n": 0})
+    index, result = next(results)
+    assert result == {"n": index}
     results.close()  # type: ignore[attr-defined]
-    ended = len(ran)
-    assert ran == list(range(ended))
+    assert ran == list(range(len(ran)))
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("deltaward_")]
 
 
