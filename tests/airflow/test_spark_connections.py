@@ -434,10 +434,10 @@ def test_a_spark_connection_that_cannot_be_used_is_refused(
 
 
 def test_a_driver_elsewhere_needs_files_that_it_can_reach_and_no_secret() -> None:
-    assert require_reachable_job(None, spec="/work/spec.json", secrets=True) == "client"
-    assert require_reachable_job("client", spec="/work/spec.json", secrets=True) == "client"
+    assert require_reachable_job(None, spec="/runs/spec.json", secrets=True) == "client"
+    assert require_reachable_job("client", spec="/runs/spec.json", secrets=True) == "client"
     assert require_reachable_job("cluster", spec="s3://bucket/spec.json", secrets=False) == "cluster"
-    for spec in ("/work/spec.json", "file:///work/spec.json", Path("/work/spec.json")):
+    for spec in ("/runs/spec.json", "file:///runs/spec.json", Path("/runs/spec.json")):
         with pytest.raises(ConfigurationError, match="client mode"):
             require_reachable_job("cluster", spec=spec, secrets=False)
     with pytest.raises(ConfigurationError, match="client mode"):
