@@ -28,6 +28,7 @@ from delta_core.maintenance.compaction import (
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
+from delta_core.storage.log_store import LogStore
 
 _Plan = CompactionPlan | ZOrderPlan | ClusteringPlan
 
@@ -88,7 +89,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=plan.predicted(), output={"plan": plan.to_json()})
-    result = _apply(snapshot, plan, spec, context)
+    result = _apply(snapshot, plan, spec, context, roots=roots)
     already = result.committed is not None and result.committed.already_applied
     figures = result.metrics
     return context.succeeded(
@@ -161,11 +162,12 @@ def _refuse_options(
         raise ConfigurationError(f"{', '.join(given)} has no meaning here", cause=why, fix=fix)
 
 
-def _apply(snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext) -> BinResult | OrderingResult:
+def _apply(
+    snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext, *, roots: Sequence[LogStore]
+) -> BinResult | OrderingResult:
     compression = spec.params.get("compression", "snappy")
     executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
     properties = context.commit_properties(spec)
-    roots = context.allowed_roots(spec)
     if isinstance(plan, ZOrderPlan):
         return apply_z_order(
             snapshot,

@@ -23,7 +23,9 @@ def last_times_ms(
     limit: int,
     known: Mapping[int, CommitInfo],
 ) -> dict[str, int]:
-    """When each operation was last committed, in epoch milliseconds; those not found are left out.
+    """When each operation last succeeded, in epoch milliseconds; those not found are left out.
+
+    A vacuum that failed commits its end, too, with the status FAILED.
 
     Looks from the newest commit backwards until every operation is found. One request for each commit that is
     not known, sixteen side by side where the store is remote.
@@ -50,7 +52,8 @@ def last_times_ms(
         for file in part:
             info = infos[file.version]
             name = info.operation
-            if name is None or name not in operations or name in found:
+            failed = info.operation_parameters.get("status") == "FAILED"
+            if name is None or name not in operations or name in found or failed:
                 continue
             own = info.in_commit_timestamp_ms
             counts = own is not None and since is not None and file.version >= since
