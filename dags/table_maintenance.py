@@ -3,7 +3,7 @@
 The tables are worked on independently: one that fails fails the run, the others go on to their end. Only
 what the plan finds due is done. Rewriting puts small files together or, where the policy names columns to
 cluster by, puts the rows in Z-order, which does that too; a table with clustering columns goes by those. What
-was rewritten is compared with what it was made of, whoever writes to the table meanwhile.
+was rewritten is compared with what it was made of, even while others write to the table.
 Vacuum deletes what the policy's retention has passed where the policy says `dry_run: false`, and elsewhere
 plans: what it would delete, with bytes and a reason per file, is in the result of the task `vacuum`.
 

@@ -10,8 +10,8 @@ The run's state says whether the table was put back. A rejected run fails, in th
 who rejected it. When nothing is to be done, or with `dry_run_only`, it succeeds and the rest is skipped.
 
 Environment: DELTAWARD_APPROVERS (user ids with commas between them; empty: whoever may answer in Airflow),
-DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers lets `waive_approval` ask nobody), and that of every
-DAG (docs/dags/README.md). The work reads the files that differ and runs in the worker.
+DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers lets `waive_approval` skip the question), and that of
+every DAG (docs/dags/README.md). The work reads the files that differ and runs in the worker.
 """
 
 from __future__ import annotations

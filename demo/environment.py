@@ -101,7 +101,7 @@ def base_environment(
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(layout.logs / "tasks"),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps({"conn_type": "deltaward", "extra": extra}),
-        # Nobody else writes here, so what fails once is tried again without waiting for anybody.
+        # No other process writes here, so a failed attempt is repeated at once.
         "DELTAWARD_RETRY_SECONDS": "1",
         "DELTAWARD_TABLES_ROOT": str(layout.tables),
         "DELTAWARD_LANDING_ROOT": str(layout.landing),

@@ -1,4 +1,4 @@
-"""Spark settings that whoever starts a driver hands over by its environment: secrets, and a session's own.
+"""Spark settings that a driver gets by its environment: secrets, and a session's own.
 
 An argument can be read by every user of the machine, and what spark-submit sets stands in its log.
 """
@@ -12,7 +12,7 @@ import re
 from delta_core.errors import ConfigurationError
 
 VARIABLE = "DELTAWARD_SPARK_CONF"
-"""JSON object of settings and texts."""
+"""JSON object of settings and strings."""
 
 _REDACTION = "spark.redaction.regex"
 _SPARKS_OWN = "(?i)secret|password|token|access[.]?key"
@@ -34,9 +34,9 @@ def handed_conf(*, with_jvm: bool) -> dict[str, str]:
     try:
         conf = json.loads(text)
     except ValueError:
-        conf = None  # the error would carry the text
+        conf = None  # the error would carry the value
     if not isinstance(conf, dict) or not all(isinstance(value, str) for value in conf.values()):
-        raise ConfigurationError(f"{VARIABLE} is not valid", fix="Give a JSON object of names and texts")
+        raise ConfigurationError(f"{VARIABLE} is not valid", fix="Give a JSON object of names and strings")
     if with_jvm and _REDACTION not in conf:
         known = _of_spark_submit(_REDACTION) or _SPARKS_OWN
         # Spark shows these once more under Hadoop's own names.

@@ -39,7 +39,7 @@ def storage_options(url: str, file: Path | None) -> dict[str, str]:
     if file is not None:
         found = options_from_file(file)
         if uri_scheme(url) in (None, "file"):
-            # Jobs give a local table none; whoever names a file for it is told so.
+            # Jobs give a local table none; naming a file for it is an error.
             open_store(url, storage_options=found)
         return found
     if uri_scheme(url) in (None, "file"):

@@ -1,4 +1,4 @@
-"""Work that the table has already: how that is told, and by whom it was done."""
+"""Work that the table has already, and which commit did it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class FileSystemFlush:
         weakref.finalize(self, os.close, self._descriptor)
 
     def flush(self) -> bool:
-        """Make everything durable that was written to the file system, by whoever.
+        """Make everything durable that any process wrote to the file system.
 
         Returns:
             False where the system cannot do that, or would not say when it failed; nothing was flushed then.

@@ -51,7 +51,7 @@ def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
 
 
 def _metadata(info: CommitInfo | None) -> Mapping[str, Any]:
-    """`commitInfo.userMetadata` where it is a JSON object; other writers put any text there."""
+    """`commitInfo.userMetadata` where it is a JSON object; other writers put any string there."""
     try:
         document = json.loads((info.user_metadata if info else None) or "{}")
     except (ValueError, RecursionError):

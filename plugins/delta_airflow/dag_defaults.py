@@ -1,4 +1,4 @@
-"""What the tasks of a DAG have in common, from the environment: retries, a pool, who is told of a failure.
+"""What the tasks of a DAG have in common, from the environment: retries, a pool, and the failure callback.
 
 Read when a DAG file is parsed, so set it for the DAG processor and for the workers alike.
 """

@@ -69,12 +69,12 @@ def is_secret(name: str, value: str = "") -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text has a URL with a password in it, or an assignment such as `-Dpassword=x`."""
+    """Whether a string has a URL with a password in it, or an assignment such as `-Dpassword=x`."""
     return _SECRET_IN_TEXT.search(text) is not None
 
 
 def is_redacted_by_spark(name: str) -> bool:
-    """Whether Spark's pages hide the value of a setting of that name unless told otherwise."""
+    """Whether Spark's pages hide the value of a setting of that name by default."""
     return _REDACTED_BY_SPARK.search(name) is not None
 
 
@@ -100,7 +100,7 @@ def secret_error(argument: str, names: Iterable[str] = ()) -> ConfigurationError
 
 
 def settings_of(name: str, value: object) -> dict[str, str]:
-    """A mapping of names to texts, given as one or as JSON text; numbers and booleans become texts.
+    """A mapping of names to strings, given as a mapping or as JSON; numbers and booleans become strings.
 
     Args:
         name: what to call it in an error, such as `argument spark_conf`.
@@ -115,7 +115,7 @@ def settings_of(name: str, value: object) -> dict[str, str]:
         try:
             value = json.loads(value)
         except ValueError:
-            # Not chained: the error would carry the text.
+            # Not chained: the error would carry the value.
             raise _invalid(name, expected) from None
     if not isinstance(value, Mapping):
         raise _invalid(name, expected)

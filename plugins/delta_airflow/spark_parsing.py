@@ -43,7 +43,7 @@ def require_plain_settings(argument: str, value: object) -> None:
         try:
             value = json.loads(value)
         except ValueError:
-            # A template, or no JSON, of which only an assignment or a URL can be told.
+            # A template, or no JSON: only an assignment or a URL can be recognised.
             value = {argument: value}
     if isinstance(value, Mapping):
         require_no_secrets(argument, {str(name): str(entry) for name, entry in value.items()})
@@ -62,11 +62,11 @@ def _line(name: str, value: object) -> str | None:
 
 
 def _list(name: str, value: object) -> str | None:
-    """Texts with commas between them, as the provider takes them; or a list of texts."""
+    """Strings with commas between them, as the provider takes them; or a list of strings."""
     if not isinstance(value, (list, tuple)):
         return _line(name, value)
     if not all(isinstance(entry, str) and entry.strip() and "," not in entry for entry in value):
-        raise _invalid(name, "texts with commas between them")
+        raise _invalid(name, "strings with commas between them")
     return _line(name, ",".join(entry.strip() for entry in value))
 
 

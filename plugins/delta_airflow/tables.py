@@ -75,6 +75,6 @@ def recorded_work(hook: DeltawardHook, table_uri: str, work_name: str) -> int | 
 
 
 def _table_class() -> type[DeltaTable]:
-    # Loaded here: whoever parses a DAG imports this module, and opens nothing.
+    # Loaded here: parsing a DAG imports this module, and opens no table.
     found: type[DeltaTable] = importlib.import_module("delta_core").DeltaTable
     return found

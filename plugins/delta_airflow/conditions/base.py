@@ -28,7 +28,7 @@ class TableCondition(ABC):
         """What there is to tell when the condition holds, JSON values only; None to go on waiting.
 
         Raises:
-            DeltaError: the store or the table cannot be read; `retryable` tells whether waiting can help.
+            DeltaError: the store or the table cannot be read; `retryable` says whether waiting can help.
         """
 
     def latest(self) -> Snapshot | None:

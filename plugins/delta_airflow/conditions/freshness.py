@@ -25,7 +25,7 @@ class FreshnessCondition(TableCondition):
         table_uri: canonical URI of the table.
         max_age_seconds: how old the newest change may be.
         storage_options: for the store.
-        clock: tells what time it is.
+        clock: the time now.
     """
 
     def __init__(

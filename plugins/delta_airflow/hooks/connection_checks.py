@@ -19,7 +19,7 @@ from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_s
 
 _OptionsOf = Callable[[str], Mapping[str, str]]
 
-# Whoever presses the button waits.
+# A person waits for the answer.
 _IMPATIENT = {"timeout": "10s", "connect_timeout": "5s"}
 _HDFS_SCHEMES = ("hdfs", "webhdfs", "swebhdfs")
 _BEHIND_ALL = "\U0010ffff"
@@ -54,7 +54,7 @@ def checked(settings: ConnectionSettings, options_of: _OptionsOf) -> str:
 
 
 def _root_to_list(roots: tuple[str, ...]) -> str | None:
-    """The root that tells most: the first in another store, else the first."""
+    """The root to list: the first in another store, else the first."""
     remote = [root for root in roots if uri_scheme(root) not in (None, "file")]
     return next(iter([*remote, *roots]), None)
 
@@ -76,7 +76,7 @@ def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
             # A walk would ask for one directory after another until there is a file.
             store.list_directory("", start_after=_BEHIND_ALL)
             return
-        # The first page alone: nobody asks for a second one.
+        # The first page alone.
         next(iter(store.walk()), None)
     except DeltaError as error:
         # The store names the path below the root, which is empty.

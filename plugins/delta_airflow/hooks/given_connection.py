@@ -69,7 +69,7 @@ class GivenConnection:
     fields: Mapping[str, Any] = field(repr=False)
     extra: dict[str, Any] = field(repr=False)
 
-    def field_text(self, name: str) -> str | None:
+    def field_string(self, name: str) -> str | None:
         """One of the connection's own fields."""
         value = self.fields.get(name)
         return None if value in (None, "") else str(value).strip() or None
@@ -80,8 +80,8 @@ class GivenConnection:
         value = self.extra.pop(name, old)
         return None if value in (None, "", [], {}) else value
 
-    def text(self, name: str) -> str | None:
-        """A value of the extra that is a text or a number.
+    def string(self, name: str) -> str | None:
+        """A value of the extra that is a string or a number.
 
         Raises:
             ConfigurationError: it is something else.
@@ -91,22 +91,22 @@ class GivenConnection:
             return None
         text = value_text(value)
         if text is None:
-            raise self.not_valid(name, "a text")
+            raise self.not_valid(name, "a string")
         return text.strip() or None
 
     def flag(self, name: str) -> bool:
-        """A value of the extra that is true or false, also written as a text; false when it is not given.
+        """A value of the extra that is true or false, also as a string; false when it is not given.
 
         Raises:
             ConfigurationError: it is neither.
         """
-        text = (self.text(name) or "false").lower()
+        text = (self.string(name) or "false").lower()
         if text not in _TRUE | FALSE:
             raise self.not_valid(name, "true or false")
         return text in _TRUE
 
     def mapping(self, name: str) -> GivenConnection:
-        """A JSON object in the extra, also written as a text, to be taken in the same way.
+        """A JSON object in the extra, also as a string, to be taken in the same way.
 
         Raises:
             ConfigurationError: it is something else.
@@ -142,7 +142,7 @@ class GivenConnection:
     def left_over(
         self, harmless: Iterable[str], *, place: str = "", settled_by: Iterable[str] = ()
     ) -> list[Refusal]:
-        """Refusals of what nobody has taken and what, by its name, says who asks or where.
+        """Refusals of fields that were not taken and whose names speak of identity or place.
 
         Args:
             harmless: names that are known to say neither.
@@ -172,7 +172,7 @@ def _matters(name: str) -> bool:
     return any(word in lowered for word in _SPEAKS_OF_WHO_OR_WHERE)
 
 
-def certificate_text(given: GivenConnection, name: str, path: str) -> str:
+def certificates(given: GivenConnection, name: str, path: str) -> str:
     """The certificates in a file that a connection names, without what stands between them.
 
     Raises:
@@ -201,5 +201,5 @@ def is_plain_http(url: str | None) -> bool:
 def proxy_of(given: GivenConnection, endpoint: str | None) -> str | None:
     """The proxy for requests to an endpoint, from the `proxies` of a connection: a mapping by scheme."""
     proxies = given.mapping("proxies")
-    plain, secure = proxies.text("http"), proxies.text("https")
+    plain, secure = proxies.string("http"), proxies.string("https")
     return plain if is_plain_http(endpoint) else secure

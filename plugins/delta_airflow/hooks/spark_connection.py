@@ -117,7 +117,7 @@ def defaults_of(connection: Connection) -> SparkDefaults:
     """The extra's settings and defaults for arguments. Secrets among them are masked from here on.
 
     Settings are the names that begin with `spark.`, as the provider's `@task.pyspark` has it, and those of
-    the object `conf`. Names that neither the provider nor this knows are left to whoever uses them.
+    the object `conf`. Unknown names are ignored.
 
     Raises:
         ConfigurationError: a value is not valid, or a secret is where it would become an argument.

@@ -8,7 +8,7 @@ from delta_airflow.hooks.given_connection import (
     GivenConnection,
     Refusal,
     Translation,
-    certificate_text,
+    certificates,
     is_plain_http,
     proxy_of,
 )
@@ -48,16 +48,16 @@ def translate(given: GivenConnection) -> Translation:
     services = given.mapping("service_config")
     of_s3, of_sts = services.mapping("s3"), services.mapping("sts")
 
-    everywhere = given.text("endpoint_url")
-    endpoint = of_s3.text("endpoint_url") or everywhere
+    everywhere = given.string("endpoint_url")
+    endpoint = of_s3.string("endpoint_url") or everywhere
     found.give("aws_endpoint_url", endpoint)
     if is_plain_http(endpoint):
         found.give("aws_allow_http", "true")
-    found.give("endpoint_url_dynamodb", services.mapping("dynamodb").text("endpoint_url"))
-    region = given.text("region_name"), session.text("region_name"), config.text("region_name")
+    found.give("endpoint_url_dynamodb", services.mapping("dynamodb").string("endpoint_url"))
+    region = given.string("region_name"), session.string("region_name"), config.string("region_name")
     found.give("aws_region", next(filter(None, region), None))
     found.give("proxy_url", proxy_of(config, endpoint))
-    if given.field_text("host"):
+    if given.field_string("host"):
         found.refusals.append(
             given.refused(
                 "host",
@@ -83,14 +83,14 @@ def _identity(
     of_sts: GivenConnection,
     found: Translation,
 ) -> None:
-    """Who asks: nobody, a role by a web identity, keys, or a profile; the first that the connection names."""
+    """The first identity that is given: anonymous, a role by a web identity, keys, or a profile."""
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name")
-    extra = {name: given.text(name) for name in names}
-    old = {name: session.text(name) for name in names}
-    login, password = given.field_text("login"), given.field_text("password")
-    unsigned = (config.text("signature_version") or "").lower() == "unsigned"
-    role = given.text("role_arn")
-    if given.text("profile") is not None and extra["profile_name"] is None:
+    extra = {name: given.string(name) for name in names}
+    old = {name: session.string(name) for name in names}
+    login, password = given.field_string("login"), given.field_string("password")
+    unsigned = (config.string("signature_version") or "").lower() == "unsigned"
+    role = given.string("role_arn")
+    if given.string("profile") is not None and extra["profile_name"] is None:
         found.refusals.append(
             given.refused(
                 "profile",
@@ -128,9 +128,9 @@ def _identity(
 
 
 def _role(given: GivenConnection, role: str, of_sts: GivenConnection, found: Translation) -> None:
-    method = given.text("assume_role_method") or "assume_role"
-    federation = given.text("assume_role_with_web_identity_federation")
-    token_file = given.text("assume_role_with_web_identity_token_file")
+    method = given.string("assume_role_method") or "assume_role"
+    federation = given.string("assume_role_with_web_identity_federation")
+    token_file = given.string("assume_role_with_web_identity_token_file")
     more = given.mapping("assume_role_kwargs")
     if method != "assume_role_with_web_identity" or federation not in (None, "file"):
         found.refusals.append(
@@ -145,9 +145,9 @@ def _role(given: GivenConnection, role: str, of_sts: GivenConnection, found: Tra
         return
     found.give("aws_role_arn", role)
     found.give("aws_web_identity_token_file", token_file or os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE"))
-    found.give("aws_role_session_name", more.text("RoleSessionName"))
+    found.give("aws_role_session_name", more.string("RoleSessionName"))
     narrowed = sorted({"Policy", "PolicyArns", "ProviderId"} & more.extra.keys())
-    if of_sts.text("endpoint_url"):
+    if of_sts.string("endpoint_url"):
         narrowed.append("service_config.sts.endpoint_url")
     for name in narrowed:
         found.refusals.append(
@@ -161,7 +161,7 @@ def _role(given: GivenConnection, role: str, of_sts: GivenConnection, found: Tra
 
 
 def _verify(given: GivenConnection, endpoint: str | None, found: Translation) -> None:
-    verify = given.text("verify")
+    verify = given.string("verify")
     if verify is None or verify.lower() in ("true", "1") or is_plain_http(endpoint):
         return
     if verify.lower() in FALSE:
@@ -174,7 +174,7 @@ def _verify(given: GivenConnection, endpoint: str | None, found: Translation) ->
             )
         )
         return
-    found.give("root_certificate", certificate_text(given, "verify", verify))
+    found.give("root_certificate", certificates(given, "verify", verify))
 
 
 def _addresses(
@@ -186,7 +186,7 @@ def _addresses(
         for name in _OTHER_ENDPOINTS:
             if settings.flag(name):
                 found.refusals.append(_no_such_address(given, f"{place}{name}"))
-    if of_s3.text("addressing_style") == "virtual" and endpoint:
+    if of_s3.string("addressing_style") == "virtual" and endpoint:
         found.refusals.append(_no_such_address(given, "config_kwargs.s3.addressing_style"))
 
 

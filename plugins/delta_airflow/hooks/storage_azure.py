@@ -53,8 +53,8 @@ def translate_wasb(given: GivenConnection) -> Translation:
     Raises:
         ConfigurationError: a field is of the wrong kind.
     """
-    login = given.field_text("login")
-    return _translate(given, tenant_name="tenant_id", account=login, address=given.field_text("host"))
+    login = given.field_string("login")
+    return _translate(given, tenant_name="tenant_id", account=login, address=given.field_string("host"))
 
 
 def translate_adls(given: GivenConnection) -> Translation:
@@ -65,8 +65,10 @@ def translate_adls(given: GivenConnection) -> Translation:
     Raises:
         ConfigurationError: a field is of the wrong kind.
     """
-    host = given.field_text("host")
-    return _translate(given, tenant_name="tenant_id", account=None, address=given.text("account_url") or host)
+    host = given.field_string("host")
+    return _translate(
+        given, tenant_name="tenant_id", account=None, address=given.string("account_url") or host
+    )
 
 
 def translate_data_lake(given: GivenConnection) -> Translation:
@@ -75,16 +77,16 @@ def translate_data_lake(given: GivenConnection) -> Translation:
     Raises:
         ConfigurationError: a field is of the wrong kind.
     """
-    return _translate(given, tenant_name="tenant", account=None, address=given.text("account_name"))
+    return _translate(given, tenant_name="tenant", account=None, address=given.string("account_name"))
 
 
 def _translate(
     given: GivenConnection, *, tenant_name: str, account: str | None, address: str | None
 ) -> Translation:
     found = Translation()
-    tenant = given.text(tenant_name)
-    string = given.text("connection_string")
-    sas = given.text("sas_token")
+    tenant = given.string(tenant_name)
+    string = given.string("connection_string")
+    sas = given.string("sas_token")
     place = _address(address)
     if account is not None and tenant is None and place.is_name:
         # Airflow's hook reads a host that is no address as none.
@@ -92,7 +94,7 @@ def _translate(
     if sas is not None and sas.lower().startswith("http"):
         url, _, sas = sas.partition("?")
         place = _address(url)
-    name = place.account or given.text("account_name") or (account if tenant is None else None)
+    name = place.account or given.string("account_name") or (account if tenant is None else None)
     if string is not None:
         name, place = _of_connection_string(given, string, found)
     else:
@@ -107,15 +109,15 @@ def _translate(
 
 
 def _identity(given: GivenConnection, tenant: str | None, sas: str | None, found: Translation) -> None:
-    password, login = given.field_text("password"), given.field_text("login")
+    password, login = given.field_string("password"), given.field_string("login")
     names = ("shared_access_key", "account_key", "managed_identity_client_id", "workload_identity_tenant_id")
-    extra = {name: given.text(name) for name in names}
+    extra = {name: given.string(name) for name in names}
     more = given.mapping("client_secret_auth_config")
     if tenant is not None:
         found.give("azure_tenant_id", tenant)
         found.give("azure_client_id", login)
         found.give("azure_client_secret", password)
-        authority = more.text("authority")
+        authority = more.string("authority")
         if authority is not None:
             found.give("azure_authority_host", authority if "://" in authority else f"https://{authority}")
         if not (login and password):

@@ -62,7 +62,7 @@ def translate(given: GivenConnection) -> Translation:
 
 
 def _key_text(given: GivenConnection, value: Any) -> str:
-    """The key of a service account as one JSON text, whether it was given as an object or as a text."""
+    """The key of a service account as one JSON string, whether it was given as an object or as a string."""
     document = _document(given, "keyfile_dict", value)
     key = document.get("private_key")
     if isinstance(key, str):
@@ -94,7 +94,7 @@ def _document(given: GivenConnection, name: str, value: Any) -> dict[str, Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            raise given.not_valid(name, "the JSON text of a key file") from None
+            raise given.not_valid(name, "the JSON of a key file") from None
     if not isinstance(value, dict):
         raise given.not_valid(name, "a JSON object")
     return value

@@ -25,20 +25,20 @@ def translate(given: GivenConnection) -> Translation:
     found = Translation()
     secure = given.flag("use_ssl")
     found.give("webhdfs_endpoint", _endpoints(given, secure=secure))
-    found.give("delegation_token", given.text("delegation_token"))
-    user = given.text("proxy_user") or given.text("effective_user") or given.field_text("login")
+    found.give("delegation_token", given.string("delegation_token"))
+    user = given.string("proxy_user") or given.string("effective_user") or given.field_string("login")
     if "delegation_token" not in found.options:
         found.give("user", user)
         if conf.get("core", "security", fallback="") == "kerberos":
             found.refusals.append(
                 _identity(given, "login", "Airflow's security is kerberos, where a token stands for a login")
             )
-    if given.field_text("password"):
+    if given.field_string("password"):
         found.refusals.append(_identity(given, "password", "WebHDFS is asked without one"))
     for name in _WHO:
         if given.take(name):
             found.refusals.append(_identity(given, name, "Requests are made without it"))
-    verify = given.text("verify")
+    verify = given.string("verify")
     if secure and verify is not None and verify.lower() not in ("true", "1"):
         switched_off = verify.lower() in FALSE
         found.refusals.append(
@@ -56,12 +56,12 @@ def translate(given: GivenConnection) -> Translation:
 
 def _endpoints(given: GivenConnection, *, secure: bool) -> str | None:
     """The addresses of the name nodes; None leaves it to the table's URI."""
-    hosts = [host.strip() for host in (given.field_text("host") or "").split(",") if host.strip()]
-    port = given.field_text("port")
+    hosts = [host.strip() for host in (given.field_string("host") or "").split(",") if host.strip()]
+    port = given.field_string("port")
     if given.conn_type == "hdfs" and port in _RPC_PORTS:
         port = None
     # A gateway's path in front of /webhdfs/v1.
-    below = (given.field_text("schema") or "").strip("/")
+    below = (given.field_string("schema") or "").strip("/")
     return ",".join(_endpoint(host, port, below, secure=secure) for host in hosts) or None
 
 

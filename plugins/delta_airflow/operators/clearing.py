@@ -15,7 +15,7 @@ from delta_airflow.operators.rendered import as_optional_text
 from delta_core.errors import ConfigurationError
 
 FIRST_CLEARING: Final = 1
-"""The number of a task instance that nobody cleared."""
+"""The number of a task instance that was never cleared."""
 
 REPLACING_KINDS: Final = frozenset(
     {"clone", "merge", "optimize", "properties", "repair", "restore", "vacuum"}
@@ -23,7 +23,7 @@ REPLACING_KINDS: Final = frozenset(
 """Kinds whose work leads to the same table when it is done twice; `load` is one when it overwrites."""
 
 RECORDED: Final = "recorded"
-"""`changes_since` of a source that goes on where the table says."""
+"""`changes_since` of a source that continues from the version that the table has recorded."""
 
 
 class OnClear(StrEnum):

@@ -18,7 +18,7 @@ class JobSummary(TypedDict):
         note: why nothing was done, in words; None when something was.
         metrics: what the job cost and moved, as far as it was measured.
         predicted, actual, output: per kind of job, as long as they are small.
-        markdown: a text for people, where the kind makes one.
+        markdown: Markdown for people, where the kind makes it.
         shortened: which of these were cut.
     """
 

@@ -19,7 +19,7 @@ SEEN_KEY = "seen"
 
 
 class DeltaPlanOperator(DeltaTableOperator):
-    """Tells how healthy a table is, which maintenance is due, and why. Changes nothing.
+    """Reports how healthy a table is, which maintenance is due, and why. Changes nothing.
 
     What a run saw is kept in XCom, and the next run of the task reads only what changed since: of a table
     that did not change, that is one listing of the log.

@@ -19,7 +19,7 @@ class DeltaPropertiesOperator(PlanningOperator):
             (templated).
         unset: properties to take back; a list, or a template that renders as one. One that the table does
             not set is ignored (templated).
-        dry_run: True only tells what would change (templated).
+        dry_run: True only reports what would change (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

@@ -130,7 +130,7 @@ def as_texts(name: str, value: object) -> list[str]:
 
 
 def as_rendered_texts(name: str, value: object) -> list[str]:
-    """A list of texts, given as one or as what a template makes of one; None gives an empty one.
+    """A list of strings, given as a list or as what a template renders; None gives an empty one.
 
     Raises:
         ConfigurationError: it is something else.
@@ -162,14 +162,14 @@ def as_versions(name: str, value: object) -> list[int]:
 
 
 def as_text_mapping(name: str, value: object) -> dict[str, str]:
-    """A mapping of texts, given as one or as JSON text; numbers and flags become the texts that tables hold.
+    """A mapping of strings, given as a mapping or as JSON; numbers and booleans become strings.
 
     Raises:
         ConfigurationError: it is something else.
     """
     found = {} if _absent(value) else as_json_object(name, value)
     if any(entry is None or isinstance(entry, (dict, list)) for entry in found.values()):
-        raise _invalid(name, value, "an object of texts")
+        raise _invalid(name, value, "an object of strings")
     return {key: entry if isinstance(entry, str) else json.dumps(entry) for key, entry in found.items()}
 
 
@@ -195,7 +195,7 @@ def as_locations(name: str, value: object) -> list[str]:
 
 
 def _listed(name: str, value: object) -> object:
-    """A list that a template has made a text of, or the value as it is."""
+    """A list that a template has rendered as a string, or the value as it is."""
     text = as_optional_text(name, value) if isinstance(value, str) else None
     if text is None:
         return None if isinstance(value, str) else value
@@ -205,7 +205,7 @@ def _listed(name: str, value: object) -> object:
             return json.loads(spelled)
         except ValueError:
             continue
-    # No rendered list; whoever asked says what is expected.
+    # No rendered list; the caller says what is expected.
     return text
 
 

@@ -20,7 +20,7 @@ class SparkOperator(BaseOperator):
     Args:
         spark_conn_id: an Airflow connection of type `spark` or `spark_connect`; its type is the runner. None
             leaves both to the connection of type `deltaward` (templated).
-        spark_conf: Spark settings, a mapping or its JSON text; the provider calls it `conf` (templated).
+        spark_conf: Spark settings, a mapping or JSON; the provider calls it `conf` (templated).
         name: the application's name (templated).
         packages, exclude_packages, repositories: Maven coordinates and repositories (templated).
         jars, files, py_files, archives: what Spark takes along, with commas between them (templated).

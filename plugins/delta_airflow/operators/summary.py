@@ -73,7 +73,7 @@ def applied_note(result: JobResult) -> str | None:
 
 
 def _shown(value: object) -> str | int | None:
-    """A text or number of a commit that anybody may have written, as long as it is a short one."""
+    """A string or number from a commit, which any writer may have made, if it is short."""
     return value if isinstance(value, int) or (isinstance(value, str) and len(value) <= 300) else None
 
 

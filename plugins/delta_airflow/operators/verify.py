@@ -22,7 +22,7 @@ NOTHING_TO_VERIFY = "no commit to verify; nothing was done"
 
 
 class DeltaVerifyOperator(DeltaTableOperator):
-    """Compares the rows of what each commit took away and added, whoever has written to the table since.
+    """Compares the rows that each commit removed and added. Later commits of other writers do not matter.
 
     Without a commit it does nothing and succeeds, so that it can follow a task that found nothing to do.
 

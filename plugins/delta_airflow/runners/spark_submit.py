@@ -14,7 +14,7 @@ LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-"""Local mode serves nobody but the driver."""
+"""Local mode serves the driver alone."""
 
 
 class SparkSubmitCommand:

@@ -57,7 +57,7 @@ class DeltaConditionSensor(BaseSensorOperator):
         """
 
     def told(self, found: Mapping[str, Any]) -> Any:
-        """What the sensor returns of what the condition tells."""
+        """What the sensor returns of what the condition found."""
         return dict(found)
 
     def poke(self, context: Context) -> PokeReturnValue:

@@ -16,7 +16,7 @@ from delta_core.errors import ConfigurationError, DeltaError, StorePermissionErr
 
 
 class DeltaConditionTrigger(BaseTrigger):
-    """Fires once, when a condition on a table holds: with what it tells, or with `{"error": {...}}`.
+    """Fires once, when a condition on a table holds: with what it found, or with `{"error": {...}}`.
 
     The connection is read and the store is opened once, and again after an error, so that credentials that
     were rotated arrive. An error of the store that can pass is waited out; any other ends the wait. The
@@ -76,7 +76,7 @@ class DeltaConditionTrigger(BaseTrigger):
                     condition = await self._open()
                 found = await in_thread(condition.look)
             except DeltaError as error:
-                # Whoever had access and has it no more may have been given other credentials.
+                # Credentials may have been rotated.
                 if not error.retryable and not (known and isinstance(error, StorePermissionError)):
                     raise
                 self.log.warning("The table cannot be looked at: %s", error)

@@ -44,7 +44,7 @@ class DeltaPartitionTrigger(DeltaConditionTrigger):
         return {"partition": self.partition, "min_files": self.min_files, "min_rows": self.min_rows}
 
     def open_condition(self, hook: DeltawardHook, table_uri: str) -> PartitionCondition:
-        # Loaded here: whoever parses a DAG needs none of what reads partitions.
+        # Loaded here: parsing a DAG does not read partitions.
         module = importlib.import_module("delta_airflow.conditions.partition")
         condition: PartitionCondition = module.PartitionCondition(
             table_uri,
