@@ -16,7 +16,7 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
 from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.clearing import clearing_number, reapplies_when_cleared
+from delta_airflow.operators.clearing import clearing_number, differing_retries, reapplies_when_cleared
 from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
@@ -206,3 +206,22 @@ def test_a_job_of_any_kind_goes_by_its_kind(airflow_connection: Path, tmp_path: 
     assert run(operator, Instance())["commits"] == [2]
     peer_write(table, pa.table({"id": [3]}), mode="append")
     assert run(operator, Instance().clear())["commits"] == [4]
+
+
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "retries", "warned"),
+    [
+        (1, 2, 2, False),
+        (1, 5, 2, True),
+        (1, 0, None, False),
+        (1, 2, None, True),
+        (2, 5, 2, False),
+        (1, None, 2, False),
+    ],
+)
+def test_other_retries_of_scheduler_and_worker_are_warned_of(
+    try_number: int, max_tries: int | None, retries: int | None, warned: bool
+) -> None:
+    warning = differing_retries(try_number=try_number, max_tries=max_tries, retries=retries)
+    assert (warning is not None) is warned
+    assert warning is None or str(max_tries) in warning

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,7 @@ from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.airflow import airflow_connection
 from tests.support.cleared_tasks import RETRIES, Instance
+from tests.support.soak import drawn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -235,8 +237,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize(("name", "way"), drawn(product(WORK, WAYS), usual=10))
 def test_a_task_that_runs_once_more_does_what_the_page_says(table: Table, name: str, way: str) -> None:
     work = WORK[name]
     if name in ("optimize", "restore"):

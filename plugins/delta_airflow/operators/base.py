@@ -16,7 +16,7 @@ from delta_airflow.hooks.deltaward import DeltawardHook
 from delta_airflow.hooks.settings import RunnerName, parse_runner
 from delta_airflow.hooks.spark_connection import chosen_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
-from delta_airflow.operators.clearing import reapplies_when_cleared
+from delta_airflow.operators.clearing import differing_retries, reapplies_when_cleared
 from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
 from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
@@ -198,6 +198,12 @@ class DeltaTableOperator(SparkOperator):
         spark = self.spark_arguments()
         hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
+        if warning := differing_retries(
+            try_number=task.try_number,
+            max_tries=getattr(context["ti"], "max_tries", None),
+            retries=self.retries,
+        ):
+            self.log.warning("%s", warning)
         spec = self.build_spec(task, hook=hook)
         name = as_optional_text("runner", self.runner)
         chosen = chosen_runner(

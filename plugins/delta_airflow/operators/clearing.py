@@ -45,6 +45,20 @@ def clearing_number(*, try_number: int, max_tries: int | None, retries: int | No
     return min(max(FIRST_CLEARING, max_tries - (retries or 0) + 1), max(FIRST_CLEARING, try_number))
 
 
+def differing_retries(*, try_number: int, max_tries: int | None, retries: int | None) -> str | None:
+    """What to warn of when the scheduler and this worker have read other `retries`; None: nothing.
+
+    It shows at the first try alone. Then the number of a later clearing is not right: a retry may be taken for
+    a clearing, and apply work twice, or a clearing for a retry, and do nothing.
+    """
+    if try_number != FIRST_CLEARING or max_tries is None or max_tries == (retries or 0):
+        return None
+    return (
+        f"The scheduler has {max_tries} retries for this task and the worker {retries or 0}: a retry may be "
+        "taken for a clearing, or a clearing for a retry. Set what `retries` comes from on both alike"
+    )
+
+
 def reapplies_when_cleared(on_clear: object, kind: str, params: Mapping[str, Any]) -> bool:
     """Whether a cleared task does its work again: as asked, or else when its work replaces.
 

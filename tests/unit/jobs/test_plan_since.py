@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.actions import CommitInfo
 from delta_core.clock import ManualClock
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
@@ -91,6 +92,16 @@ def test_what_was_done_before_the_last_look_is_remembered(tmp_path: Path) -> Non
     assert when is not None
     table_of(tmp_path, 2)
     assert plan(tmp_path, since=done.output["seen"]).output["health"]["last_optimize_ms"] == when
+
+
+def test_a_vacuum_that_failed_is_none(tmp_path: Path) -> None:
+    log = LogBuilder(tmp_path).create()
+    for number, status in enumerate(("COMPLETED", "FAILED")):
+        log.commit(
+            CommitInfo(operation="VACUUM END", operation_parameters={"status": status}),
+            time_ms=1_700_000_000_000 + number,
+        )
+    assert plan(tmp_path).output["health"]["last_vacuum_ms"] == 1_700_000_000_000
 
 
 def test_tombstones_expire_on_a_table_that_does_not_change(tmp_path: Path) -> None:
