@@ -46,10 +46,10 @@ def clearing_number(*, try_number: int, max_tries: int | None, retries: int | No
 
 
 def differing_retries(*, try_number: int, max_tries: int | None, retries: int | None) -> str | None:
-    """What to warn of when the scheduler and this worker have read other `retries`; None: nothing.
+    """What to warn of when scheduler and worker have read other `retries`; None when they agree.
 
-    It shows at the first try alone. Then the number of a later clearing is not right: a retry may be taken for
-    a clearing, and apply work twice, or a clearing for a retry, and do nothing.
+    It shows at the first try alone. The number of a later clearing is wrong then: a retry may be taken for a
+    clearing, and apply work twice, or a clearing for a retry, and do nothing.
     """
     if try_number != FIRST_CLEARING or max_tries is None or max_tries == (retries or 0):
         return None
