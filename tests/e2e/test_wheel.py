@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,8 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake as peer_write
 
-from tests.support.repository import ROOT, code_blocks
+from tests.support.clean_environment import build_wheel, make_environment
+from tests.support.repository import code_blocks
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
 
@@ -32,22 +32,11 @@ def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = 
     return answer.stdout
 
 
-def _system_trust() -> dict[str, str]:
-    """This process's environment, with the system's certificates for uv, as scripts/venv.sh has it."""
-    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
-    return {**({"SSL_CERT_FILE": str(bundle)} if bundle.is_file() else {}), **os.environ}
-
-
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `venv/`, into which only the wheel with the airflow extra was installed."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    _run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)], cwd=ROOT)
-    (wheel,) = folder.glob("deltaward-*.whl")
-    uv = str(Path(sys.executable).with_name("uv"))
-    _run([uv, "venv", "--python", sys.executable, "venv"], cwd=folder)
-    install = [uv, "pip", "install", "--python", "venv/bin/python", f"{wheel}[airflow]"]
-    _run([*install, "--constraint", str(ROOT / "constraints.txt")], cwd=folder, environment=_system_trust())
+    make_environment(folder, [f"{build_wheel(folder)}[airflow]"])
     return folder
 
 

@@ -73,7 +73,11 @@ def make_environment(
     command = [UV, "pip", "install", "--quiet", "--python", str(python), *requirements]
     command += ["--constraint", str(folder / "constraints.txt"), "--override", str(folder / "overrides.txt")]
     trust = {"SSL_CERT_FILE": str(_CERTIFICATES)} if _CERTIFICATES.is_file() else {}
-    run(command, cwd=folder, environment={**trust, **os.environ})
+    environment = {**trust, **os.environ}
+    try:  # as scripts/venv.sh does: what uv has kept is not built again
+        run([*command, "--offline"], cwd=folder, environment=environment)
+    except CommandError:
+        run(command, cwd=folder, environment=environment)
     return python
 
 
