@@ -4,7 +4,7 @@
 #
 # Usage: scripts/prepare.sh
 #
-# Much of it waits for a registry or uses one core, so the servers are installed beside the rest.
+# Much of it waits for a registry or uses one core, so the servers and the jars come beside the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,11 +20,13 @@ fetch_jars() {
 
 scripts/emulators.sh all &
 servers=$!
-trap 'kill "$servers" 2>/dev/null || true' EXIT
+fetch_jars &
+jars=$!
+trap 'kill "$servers" "$jars" 2>/dev/null || true' EXIT
 
 make classes
-fetch_jars
 # Three workers would each compile every test.
 .venv/bin/python -m pytest --collect-only -q -p no:cacheprovider | tail -n 3
 trap - EXIT
+wait "$jars"
 wait "$servers"
