@@ -19,14 +19,12 @@ FILES = 8
 PREDICATE = "l_partkey <= 2000"
 
 
-def run_statement(
-    statement: str, vectors: bool, contestant: Contestant, cache: Path, scratch: Path
-) -> Timing:
+def run_statement(statement: str, dvs: bool, contestant: Contestant, cache: Path, scratch: Path) -> Timing:
     """Open the table and run a statement; the number of rows that it changed is checked."""
     source = data.lineitem_table(cache, files=FILES)
     table = data.clone(source, scratch / statement)
-    if vectors and contestant.engine == "deltaward":
-        contestant.time("enable_vectors", uri=str(table))
+    if dvs and contestant.engine == "deltaward":
+        contestant.time("enable_deletion_vectors", uri=str(table))
     timing = contestant.time(statement, uri=str(table), predicate=PREDICATE)
     keys = pq.read_table(source, columns=["l_partkey"])["l_partkey"]
     expected = pc.sum(pc.less_equal(keys, 2000)).as_py()
@@ -36,12 +34,12 @@ def run_statement(
 
 
 ROW_STATEMENT_RUNS = {
-    f"{name}-1-percent-{'vectors' if vectors else 'rewriting'}": (
-        partial(run_statement, f"{name}_rows", vectors),
+    f"{name}-1-percent-{'dvs' if dvs else 'rewriting'}": (
+        partial(run_statement, f"{name}_rows", dvs),
         f"{name.upper()} of 1 % of lineitem SF1 in {FILES} files, ours by "
-        + ("deletion vectors; the peer rewrites" if vectors else "rewriting, too"),
+        + ("deletion vectors; the peer rewrites" if dvs else "rewriting, too"),
     )
     for name in ("delete", "update")
-    for vectors in (True, False)
+    for dvs in (True, False)
 }
 """Case name -> (run, note)."""

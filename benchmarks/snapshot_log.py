@@ -110,8 +110,12 @@ def _stats(kind: str, generator: random.Random, number: int) -> str:
     low, high = {"id": number * 1000}, {"id": number * 1000 + 999}
     nulls = {"id": 0}
     if kind == "realistic":
-        low |= {"amount": generator.random(), "name": _text(generator), "at": "2013-01-01T00:00:00.000Z"}
-        high |= {"amount": 1 + generator.random(), "name": _text(generator), "at": "2013-12-31T23:59:59.999Z"}
+        low |= {"amount": generator.random(), "name": _string(generator), "at": "2013-01-01T00:00:00.000Z"}
+        high |= {
+            "amount": 1 + generator.random(),
+            "name": _string(generator),
+            "at": "2013-12-31T23:59:59.999Z",
+        }
         nulls |= {"amount": 0, "name": number % 7, "at": 0}
     return json.dumps(
         {"numRecords": 1000, "minValues": low, "maxValues": high, "nullCount": nulls}, separators=(",", ":")
@@ -159,5 +163,5 @@ def _uuid(generator: random.Random) -> uuid.UUID:
     return uuid.UUID(int=generator.getrandbits(128))
 
 
-def _text(generator: random.Random) -> str:
+def _string(generator: random.Random) -> str:
     return "".join(generator.choices("abcdefghijklmnopqrstuvwxyz", k=8))

@@ -22,7 +22,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(own, int) or (own is not None and coarser != value) else own
 
 
-def value_text(value: object) -> str | None:
+def value_string(value: object) -> str | None:
     """How a setting writes a value: texts as they are, true and false, and numbers; None for all else.
 
     A number that is none, or infinite, is no value of a setting.

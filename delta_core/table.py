@@ -16,7 +16,7 @@ from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
-from delta_core.schema.given import GivenSchema, given_schema
+from delta_core.schema.given import SchemaLike, coerce_schema
 from delta_core.schema.table_schema import TableSchema
 from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.snapshot.commit_time import first_version_since
@@ -27,7 +27,7 @@ from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.option_names import is_option, is_secret
-from delta_core.storage.store_options import option_texts
+from delta_core.storage.store_options import option_strings
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -85,7 +85,7 @@ class DeltaTable:
         timestamp_ms = epoch_ms(timestamp_ms)
         roots = [allowed_roots] if isinstance(allowed_roots, str | os.PathLike) else allowed_roots
         self._clock = clock
-        self._options = option_texts(storage_options)
+        self._options = option_strings(storage_options)
         self._roots = tuple(os.fspath(root) for root in roots)
         self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
         self._allowed_roots = open_allowed_roots(roots, storage_options=storage_options, clock=clock)
@@ -97,7 +97,7 @@ class DeltaTable:
     def create(
         cls,
         table_uri: str | os.PathLike[str],
-        schema: GivenSchema,
+        schema: SchemaLike,
         *,
         partition_by: Sequence[str] = (),
         cluster_by: Sequence[str | Sequence[str]] | None = None,
@@ -118,7 +118,7 @@ class DeltaTable:
         store = open_store(table_uri, storage_options=storage_options, clock=clock)
         dml.create_table(
             store,
-            schema=given_schema(schema),
+            schema=coerce_schema(schema),
             partition_by=name_list(partition_by, what="partition_by") or (),
             cluster_by=cluster_by,
             configuration=configuration,

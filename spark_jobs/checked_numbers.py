@@ -84,7 +84,7 @@ def cast(value: Column, kind: DataType, target: DataType) -> Column:
     if kind in (target, VOID):
         return value.cast(to_spark_type(target))
     if kind == STRING:
-        return utc_times.timestamp_of_text(value) if target == TIMESTAMP else _tried(value, target)
+        return utc_times.timestamp_of_string(value) if target == TIMESTAMP else _tried(value, target)
     if target == STRING:
         return plain_text(value, kind) if isinstance(kind, DecimalType) else value.cast("string")
     if kind in DATETIMES:

@@ -88,17 +88,17 @@ def parse_request(text: bytes, *, descriptors: int) -> DriverRequest:
     command, environment = given.get("command"), given.get("environment")
     directory, umask = given.get("directory"), given.get("umask")
     if (
-        not (isinstance(command, list) and command and all(_is_text(word) for word in command))
-        or not (isinstance(environment, dict) and all(_is_text(value) for value in environment.values()))
-        or not all(name and "=" not in name and _is_text(name) for name in environment)
-        or not (_is_text(directory) and os.path.isdir(directory))
+        not (isinstance(command, list) and command and all(_is_string(word) for word in command))
+        or not (isinstance(environment, dict) and all(_is_string(value) for value in environment.values()))
+        or not all(name and "=" not in name and _is_string(name) for name in environment)
+        or not (_is_string(directory) and os.path.isdir(directory))
         or not (isinstance(umask, int) and 0 <= umask <= 0o777)
     ):
         raise ConfigurationError("the request lacks a command, an environment, a directory or a umask")
     return DriverRequest(command=command, environment=environment, directory=directory, umask=umask)
 
 
-def _is_text(value: object) -> bool:
+def _is_string(value: object) -> bool:
     if not isinstance(value, str) or "\0" in value:
         return False
     try:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from delta_core.cli.option_text import ENVIRONMENT_VARIABLE, options_from_text
+from delta_core.cli.option_string import ENVIRONMENT_VARIABLE, options_from_text
 from delta_core.errors import DeltaError
 from delta_core.execution.progress import ProgressSink
 from delta_core.execution.sinks import JsonLinesSink, TeeSink

@@ -381,11 +381,11 @@ def _function(
             # Of null it would be -1 in some sessions.
             return fn.when(first.isNotNull(), fn.size(first)), result
         case "date_trunc":
-            return utc_times.cut_to(_text(arguments[0]), values[1].column, values[1].kind), result
+            return utc_times.cut_to(_string(arguments[0]), values[1].column, values[1].kind), result
         case "trunc":
-            return utc_times.first_date(first, kind, _text(arguments[1])), result
+            return utc_times.first_date(first, kind, _string(arguments[1])), result
         case "date_format":
-            return utc_times.formatted(first, kind, _text(arguments[1])), result
+            return utc_times.formatted(first, kind, _string(arguments[1])), result
         case "date_add":
             return utc_times.moved(first, kind, values[1].column), result
         case "date_sub":
@@ -413,5 +413,5 @@ def _number(arguments: tuple[Expression, ...], default: int) -> int:
     return given if isinstance(given, int) else default
 
 
-def _text(argument: Expression) -> str:
+def _string(argument: Expression) -> str:
     return str(argument.value) if isinstance(argument, Literal) else ""

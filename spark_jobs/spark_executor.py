@@ -84,10 +84,10 @@ class SparkExecutor:
             return
         ensure_importable(self.spark)
         name = f"{function.__module__}:{function.__qualname__}"
-        texts = [json.dumps(task) for task in tasks]
-        for wave in _waves(texts):
+        strings = [json.dumps(task) for task in tasks]
+        for wave in _waves(strings):
             failure: DeltaError | None = None
-            for index, ok, payload in self._run(name, wave, texts):
+            for index, ok, payload in self._run(name, wave, strings):
                 if ok:
                     yield index, json.loads(payload)
                 elif failure is None:
@@ -95,8 +95,8 @@ class SparkExecutor:
             if failure is not None:
                 raise failure
 
-    def _run(self, name: str, wave: range, texts: Sequence[str]) -> list[tuple[int, bool, str]]:
-        rows = [(index, texts[index]) for index in wave]
+    def _run(self, name: str, wave: range, strings: Sequence[str]) -> list[tuple[int, bool, str]]:
+        rows = [(index, strings[index]) for index in wave]
         try:
             frame = self.spark.createDataFrame(rows, "i int, task string")
             spread = one_row_each(frame, len(rows), "i")
@@ -145,14 +145,14 @@ def resolve_function(name: str) -> TaskFunction:
     return function
 
 
-def _waves(texts: Sequence[str]) -> Iterator[range]:
+def _waves(strings: Sequence[str]) -> Iterator[range]:
     start = size = 0
-    for index, text in enumerate(texts):
+    for index, text in enumerate(strings):
         if index > start and size + len(text) > WAVE_BYTES:
             yield range(start, index)
             start, size = index, 0
         size += len(text)
-    yield range(start, len(texts))
+    yield range(start, len(strings))
 
 
 def _task_runner(name: str) -> Any:

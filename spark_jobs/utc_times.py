@@ -118,14 +118,14 @@ def formatted(value: Column, kind: DataType, pattern: str) -> Column:
 
     at = as_instant(value, kind) if kind == DATE else value
     at_kind = TIMESTAMP if kind == DATE else kind
-    texts = []
+    strings = []
     for piece in pattern_parts(pattern):
         if piece in _LETTERS:
             number = part(_LETTERS[piece], at, at_kind)
-            texts.append(fn.lpad(number.cast("string"), len(piece), "0"))
+            strings.append(fn.lpad(number.cast("string"), len(piece), "0"))
         else:
-            texts.append(fn.lit(piece.strip("'")))
-    return fn.when(part("year", at, at_kind).between(1, 9999), fn.concat(*texts))
+            strings.append(fn.lit(piece.strip("'")))
+    return fn.when(part("year", at, at_kind).between(1, 9999), fn.concat(*strings))
 
 
 def moved(value: Column, kind: DataType, days: Column) -> Column:
@@ -136,7 +136,7 @@ def moved(value: Column, kind: DataType, days: Column) -> Column:
     return fn.date_from_unix_date(number.try_cast("int"))
 
 
-def timestamp_of_text(text: Column) -> Column:
+def timestamp_of_string(text: Column) -> Column:
     """The timestamp that a text spells, in UTC where it names no zone; null for other text."""
     from pyspark.sql import functions as fn
 

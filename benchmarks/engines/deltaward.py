@@ -113,7 +113,7 @@ def first_query(uri: str, column: str, value: int) -> int:
     return int(DeltaTable(uri).to_pyarrow_table(filters=f"{column} = {value}").num_rows)
 
 
-def enable_vectors(uri: str) -> int:
+def enable_deletion_vectors(uri: str) -> int:
     """Let rows of the table go by deletion vectors from now on."""
     table = DeltaTable(uri)
     table.alter.set_properties({"delta.enableDeletionVectors": "true"})

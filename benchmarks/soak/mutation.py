@@ -45,7 +45,7 @@ AREAS = {
         "delta_core/log",
         "delta_core/snapshot/open_log.py",
         "delta_core/snapshot/snapshot.py",
-        "delta_core/snapshot/version_floor.py",
+        "delta_core/snapshot/monotonic_versions.py",
     ),
     "cleanup": (
         "delta_core/maintenance/vacuum",

@@ -1,6 +1,6 @@
 """The samples of `.ci/run` on a fresh seed, in a clone of the newest commit.
 
-    nice python benchmarks/soak/samples.py [--seed TEXT] [--area test slow]
+    nice python benchmarks/soak/samples.py [--seed STRING] [--area test slow]
 
 `.ci/run` draws the same samples on every commit. This draws others, beside the work of a day; what it finds
 is mended, with its seed as a test. Writes `benchmarks/results/soak-samples.json`: the outcome of each area

@@ -207,13 +207,13 @@ def _file_rows(
             children.append(pa.repeat(pa.scalar(False), batch.num_rows))
             continue
         values = batch.column(sources[item.name])
-        children.append(_renamed_vectors(values) if item.type == _DELETION_VECTOR else values)
+        children.append(_renamed_deletion_vectors(values) if item.type == _DELETION_VECTOR else values)
     own = pa.StructArray.from_arrays(children, fields=list(wanted))
     columns = [own if item.name == kind else pa.nulls(batch.num_rows, item.type) for item in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _renamed_vectors(values: pa.StructArray) -> pa.StructArray:
+def _renamed_deletion_vectors(values: pa.StructArray) -> pa.StructArray:
     children = [pc.struct_field(values, index) for index in range(values.type.num_fields)]
     return pa.StructArray.from_arrays(children, fields=list(_DELETION_VECTOR), mask=pc.is_null(values))
 

@@ -349,16 +349,16 @@ def commit_info_to_json(info: CommitInfo) -> dict[str, Any]:
     return present | {key: value for key, value in info.extra.items() if key not in present}
 
 
-def _deletion_vector_to_json(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
-    if vector is None:
+def _deletion_vector_to_json(dv: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
+    if dv is None:
         return None
     return _present(
         {
-            "storageType": vector.storage_type,
-            "pathOrInlineDv": vector.path_or_inline_dv,
-            "offset": vector.offset,
-            "sizeInBytes": vector.size_in_bytes,
-            "cardinality": vector.cardinality,
+            "storageType": dv.storage_type,
+            "pathOrInlineDv": dv.path_or_inline_dv,
+            "offset": dv.offset,
+            "sizeInBytes": dv.size_in_bytes,
+            "cardinality": dv.cardinality,
         }
     )
 

@@ -20,12 +20,12 @@ class InvalidAction(Exception):  # noqa: N818 - never leaves the actions package
     """A field is missing or wrong; the text begins with its name."""
 
 
-def dv_unique_id(vector: Fields | None) -> str | None:
+def dv_unique_id(dv: Fields | None) -> str | None:
     """The part of a logical file's identity that its deletion vector gives (JSON fields)."""
-    if vector is None:
+    if dv is None:
         return None
-    base: str = vector["storageType"] + vector["pathOrInlineDv"]
-    offset = vector.get("offset")
+    base: str = dv["storageType"] + dv["pathOrInlineDv"]
+    offset = dv.get("offset")
     return base if offset is None else f"{base}@{offset}"
 
 
@@ -77,16 +77,16 @@ def _string_list(fields: Fields, name: str, *, required: bool = False) -> None:
 
 
 def _deletion_vector(fields: Fields) -> None:
-    vector = fields.get("deletionVector")
-    if vector is None:
+    dv = fields.get("deletionVector")
+    if dv is None:
         return
-    if type(vector) is not dict:
-        raise InvalidAction(f"deletionVector is {_shown(vector)}, expected an object")
-    _string(vector, "storageType", required=True, empty=False)
-    _string(vector, "pathOrInlineDv", required=True)
-    _integer(vector, "offset", minimum=0, maximum=_MAX_INT)
-    _integer(vector, "sizeInBytes", required=True, minimum=0, maximum=_MAX_INT)
-    _integer(vector, "cardinality", required=True, minimum=0)
+    if type(dv) is not dict:
+        raise InvalidAction(f"deletionVector is {_shown(dv)}, expected an object")
+    _string(dv, "storageType", required=True, empty=False)
+    _string(dv, "pathOrInlineDv", required=True)
+    _integer(dv, "offset", minimum=0, maximum=_MAX_INT)
+    _integer(dv, "sizeInBytes", required=True, minimum=0, maximum=_MAX_INT)
+    _integer(dv, "cardinality", required=True, minimum=0)
 
 
 def _add(fields: Fields) -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from delta_core.actions.checkpoint_schema import action_rows
 from delta_core.checkpoint.create_only import created
 from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.own_log import other_log as _other_log
-from delta_core.checkpoint.own_log import require_as_its_checksum_says
+from delta_core.checkpoint.preconditions import other_log as _other_log
+from delta_core.checkpoint.preconditions import require_as_its_checksum_says
 from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.errors import CorruptLogError, ObjectExistsError, ObjectNotFoundError, VerificationError
@@ -24,7 +24,7 @@ from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind, checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
             state; or what was read back is not what was written, and the file is deleted if it is still
             ours and the log is read without it.
     """
-    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
+    snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a checkpoint")
     _require_own_log(snapshot)
     require_as_its_checksum_says(snapshot)
     path = checkpoint_path(snapshot.version)

@@ -17,8 +17,8 @@ from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import DAY_MS
+from delta_core.table_features.writer_kind import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def cleanup_expired_logs(
         LeaseFileError: a pin cannot be read; nothing is deleted.
         UnsupportedTableFeatureError: the table uses a feature that constrains the cleanup.
     """
-    snapshot.require_writable(surface=Surface.CLEANUP, operation="clean up the log")
+    snapshot.require_writable(writer_kind=WriterKind.CLEANUP, operation="clean up the log")
     store = snapshot.store
     listing = list_log(store)
     # A clock that is ahead makes young versions old; the store's own time has come at least this far.

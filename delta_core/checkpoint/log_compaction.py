@@ -14,7 +14,7 @@ import orjson
 from delta_core.actions import Action
 from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.create_only import created
-from delta_core.checkpoint.own_log import other_log
+from delta_core.checkpoint.preconditions import other_log
 from delta_core.errors import ConfigurationError, ObjectExistsError, VerificationError, VersionNotFoundError
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.listing import list_log
@@ -22,7 +22,7 @@ from delta_core.log.log_path import compaction_path
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | 
         CorruptLogError: a commit is damaged.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="compact the log")
+    snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="compact the log")
     if not 0 <= first < last <= snapshot.version:
         raise ConfigurationError(
             f"The commits from {first} to {last} cannot be compacted.",

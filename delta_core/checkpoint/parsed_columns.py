@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.checkpoint_schema import PARSED_PARTITION_VALUES, PARSED_STATISTICS
 from delta_core.errors import CorruptLogError, InvalidTableError
-from delta_core.replay.map_texts import map_values
+from delta_core.replay.map_strings import map_values
 from delta_core.scan.statistics import has_bounds, stated_statistics
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.partition_values import parse_column
@@ -97,15 +97,15 @@ class ParsedColumns:
             files = files.append_column(PARSED_PARTITION_VALUES, parsed)
         return files
 
-    def _statistics(self, texts: pa.Array) -> pa.StructArray:
-        parsed = stated_statistics(texts, self.leaves)
+    def _statistics(self, strings: pa.Array) -> pa.StructArray:
+        parsed = stated_statistics(strings, self.leaves)
         minimums, maximums, nulls = Tree(), Tree(), Tree()
         for path, kind in self.leaves.items():
             column = parsed.columns[path]
             if has_bounds(kind):
                 for side, values in ((minimums, column.minimum), (maximums, column.maximum)):
-                    _put(side, path, _of_type(values, type_to_arrow(kind), len(texts)))
-            _put(nulls, path, _of_type(column.null_count, pa.int64(), len(texts)))
+                    _put(side, path, _of_type(values, type_to_arrow(kind), len(strings)))
+            _put(nulls, path, _of_type(column.null_count, pa.int64(), len(strings)))
         tree: Tree = {"numRecords": parsed.num_records}
         # Parquet has no structs without fields.
         tree |= {
@@ -114,12 +114,12 @@ class ParsedColumns:
             if side
         }
         if self.says_tight:
-            tree[_TIGHT_BOUNDS] = _tight_bounds(texts)
-        return _struct(tree, mask=pc.is_null(texts))
+            tree[_TIGHT_BOUNDS] = _tight_bounds(strings)
+        return _struct(tree, mask=pc.is_null(strings))
 
     def _partition_values(self, values: pa.MapArray) -> pa.StructArray:
         columns: Tree = {
-            name: _parsed_texts(map_values(values, name), kind) for name, kind in self.partitions.items()
+            name: _parsed_strings(map_values(values, name), kind) for name, kind in self.partitions.items()
         }
         return _struct(columns)
 
@@ -133,9 +133,9 @@ def _clustered_by(snapshot: Snapshot) -> frozenset[Path]:
     return frozenset(() if found is None else found.columns)
 
 
-def _parsed_texts(texts: pa.StringArray, kind: DataType) -> pa.Array:
+def _parsed_strings(strings: pa.StringArray, kind: DataType) -> pa.Array:
     """Texts in their column's type, each distinct one parsed once."""
-    coded = texts.dictionary_encode()
+    coded = strings.dictionary_encode()
     try:
         distinct = parse_column(coded.dictionary, kind)
     except CorruptLogError:
@@ -152,13 +152,13 @@ def _parsed_or_null(text: pa.StringScalar, kind: DataType) -> pa.Array:
         return pa.nulls(1, type_to_arrow(kind))
 
 
-def _tight_bounds(texts: pa.StringArray) -> pa.BooleanArray:
+def _tight_bounds(strings: pa.StringArray) -> pa.BooleanArray:
     """Whether a file's bounds are tight, where its statistics say so."""
-    stated: list[bool | None] = [None] * len(texts)
-    mentions = pc.fill_null(pc.match_substring(texts, _TIGHT_BOUNDS), False)
+    stated: list[bool | None] = [None] * len(strings)
+    mentions = pc.fill_null(pc.match_substring(strings, _TIGHT_BOUNDS), False)
     for row in pc.indices_nonzero(mentions).to_pylist():
         try:
-            document = orjson.loads(texts[row].as_py())
+            document = orjson.loads(strings[row].as_py())
         except orjson.JSONDecodeError:
             continue
         said = document.get(_TIGHT_BOUNDS) if isinstance(document, dict) else None

@@ -24,8 +24,8 @@ from delta_core.storage.log_store import LogStore
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.upgrade import supported_features
+from delta_core.table_features.writer_kind import WriterKind
 
 _FEATURE = "checkpointProtection"
 _COMMITS_AT_ONCE = 64
@@ -80,7 +80,7 @@ def _is_known(protocol: Protocol) -> bool:
         protocol.min_reader_version <= MAX_READER_VERSION
         and protocol.min_writer_version <= MAX_WRITER_VERSION
         and all(
-            name in FEATURES and Surface.CLEANUP in FEATURES[name].writable_by
+            name in FEATURES and WriterKind.CLEANUP in FEATURES[name].writable_by
             for name in supported_features(protocol)
         )
     )

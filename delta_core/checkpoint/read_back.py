@@ -31,7 +31,7 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorTotals:
+class DeletionVectorTotals:
     """The deletion vectors of files, summed: no two sets of vectors that a mistake makes have them equal.
 
     Attributes:
@@ -45,21 +45,21 @@ class VectorTotals:
     offsets: int = 0
 
     @classmethod
-    def of(cls, vectors: pa.StructArray) -> VectorTotals:
+    def of(cls, dvs: pa.StructArray) -> DeletionVectorTotals:
         """Those of a column of DELETION_VECTOR_TYPE, null where a file has none."""
         sums = {
-            name: pc.sum(pc.struct_field(vectors, name)).as_py() or 0
+            name: pc.sum(pc.struct_field(dvs, name)).as_py() or 0
             for name in ("cardinality", "size_in_bytes", "offset")
         }
         return cls(
-            count=len(vectors) - pc.struct_field(vectors, "storage_type").null_count,
+            count=len(dvs) - pc.struct_field(dvs, "storage_type").null_count,
             cardinality=sums["cardinality"],
             size_bytes=sums["size_in_bytes"],
             offsets=sums["offset"],
         )
 
-    def __add__(self, other: VectorTotals) -> VectorTotals:
-        return VectorTotals(
+    def __add__(self, other: DeletionVectorTotals) -> DeletionVectorTotals:
+        return DeletionVectorTotals(
             count=self.count + other.count,
             cardinality=self.cardinality + other.cardinality,
             size_bytes=self.size_bytes + other.size_bytes,
@@ -90,7 +90,7 @@ class Contents:
     size_bytes: int
     num_add_files: int
     total_bytes: int
-    vectors: VectorTotals
+    dvs: DeletionVectorTotals
     transactions: Mapping[str, int]
     domains: Mapping[str, str]
 
@@ -110,9 +110,9 @@ class Contents:
             return f"Its protocol is {self.protocol}, and the version's is {snapshot.protocol}."
         if self.metadata != snapshot.metadata:
             return "Its metadata is not the version's."
-        vectors = vector_totals(snapshot)
-        if self.vectors != vectors:
-            return f"Expected deletion vectors of {vectors}, read back {self.vectors}."
+        dvs = deletion_vector_totals(snapshot)
+        if self.dvs != dvs:
+            return f"Expected deletion vectors of {dvs}, read back {self.dvs}."
         return self._of_transactions(snapshot) or self._of_domains(snapshot)
 
     def _of_transactions(self, snapshot: Snapshot) -> str | None:
@@ -135,12 +135,12 @@ class Contents:
         return f"The domain metadata of {', '.join(other)} is not the version's."
 
 
-def vector_totals(snapshot: Snapshot) -> VectorTotals:
+def deletion_vector_totals(snapshot: Snapshot) -> DeletionVectorTotals:
     """The deletion vectors of a version's live files. Decodes their column if there may be one."""
-    total = VectorTotals()
+    total = DeletionVectorTotals()
     if snapshot.files.has_deletion_vectors:
         for batch in snapshot.files.batches(["deletion_vector"]):
-            total += VectorTotals.of(batch.column(0))
+            total += DeletionVectorTotals.of(batch.column(0))
     return total
 
 
@@ -162,7 +162,7 @@ def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool =
     protocol, metadata = checkpoint_protocol_and_metadata(reader)
     inline = live_batch(reader.json_fields("add"))
     count, total = inline.num_rows, pc.sum(inline.column("size_bytes")).as_py() or 0
-    vectors = VectorTotals.of(inline.column("deletion_vector"))
+    dvs = DeletionVectorTotals.of(inline.column("deletion_vector"))
     for part in reader.file_parts:
         for group in part.row_groups_with("add"):
             for rows in part.stream(group, "add", ["path", "size"]):
@@ -170,7 +170,7 @@ def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool =
                 total += pc.sum(pc.struct_field(rows, "size")).as_py() or 0
             if part.present_rows(group, "add.deletionVector.storageType") != 0:
                 for rows in part.stream(group, "add", ["deletionVector"]):
-                    vectors += VectorTotals.of(_vectors(rows, part))
+                    dvs += DeletionVectorTotals.of(_deletion_vectors(rows, part))
     sidecars = reader.file_parts[len(reader.parts) :]
     num_sidecar_actions = sum(part.metadata.num_rows for part in sidecars)
     return Contents(
@@ -184,13 +184,13 @@ def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool =
         size_bytes=sum(info.size_bytes for info in files.parts) + sum(part.size_bytes for part in sidecars),
         num_add_files=count,
         total_bytes=total,
-        vectors=vectors,
+        dvs=dvs,
         transactions={name: item.version for name, item in checkpoint_transactions(reader).items()},
         domains={name: item.configuration for name, item in checkpoint_domains(reader).items()},
     )
 
 
-def _vectors(rows: pa.StructArray, part: CheckpointPart) -> pa.StructArray:
+def _deletion_vectors(rows: pa.StructArray, part: CheckpointPart) -> pa.StructArray:
     try:
         return deletion_vectors(pc.struct_field(rows, "deletionVector"))
     except (pa.ArrowException, KeyError, TypeError) as error:

@@ -18,7 +18,7 @@ from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
 from delta_core.checkpoint.create_only import NOTHING_WRITTEN, created, created_by_us
 from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.own_log import other_log, require_as_its_checksum_says
+from delta_core.checkpoint.preconditions import other_log, require_as_its_checksum_says
 from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.checkpoint.sidecars import Sidecar, delete_sidecars, write_sidecars
@@ -34,7 +34,7 @@ from delta_core.log.listing import CheckpointFiles, list_log
 from delta_core.log.log_path import LogFileKind, checkpoint_path, v2_checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import reader_features, writer_features
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 FEATURE = "v2Checkpoint"
 
@@ -89,7 +89,7 @@ def write_v2_checkpoint(
             the log is read without it.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
+    snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a checkpoint")
     if not supports_v2(snapshot):
         raise UnsupportedTableFeatureError(
             f"Cannot write a checkpoint of the V2 spec: the table does not list the feature {FEATURE}.",

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.checkpoint_schema import add_rows
 from delta_core.actions.json_codec import action_to_json, metadata_to_json, protocol_to_json
-from delta_core.checkpoint.own_log import other_log
+from delta_core.checkpoint.preconditions import other_log
 from delta_core.checkpoint.rows import unexpired_transactions
 from delta_core.errors import CorruptLogError, ObjectExistsError
 from delta_core.log.checksum import parse_checksum
@@ -26,7 +26,7 @@ from delta_core.replay.live_files import LiveFiles
 from delta_core.snapshot.commit_time import in_commit_times_since, read_commit_info
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import writer_features
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 # As delta-spark: longer lists are left out.
 _MAX_FILES_LISTED = 50
@@ -75,7 +75,7 @@ def write_version_checksum(snapshot: Snapshot, *, txn_id: str | None = None) -> 
         CorruptLogError: the log is damaged, or the commit lacks the time that it must carry.
         StorageError: it was not written, or that cannot be told.
     """
-    snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a version checksum")
+    snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a version checksum")
     path = checksum_path(snapshot.version)
     data = orjson.dumps(checksum_fields(snapshot, txn_id=txn_id))
     # What we would not read again is not written.
@@ -101,7 +101,7 @@ def checksum_fields(snapshot: Snapshot, *, txn_id: str | None = None) -> dict[st
         "txnId": txn_id or None,
         "tableSizeBytes": files.total_bytes,
         "numFiles": files.num_files,
-        **_of_vectors(snapshot),
+        **_of_deletion_vectors(snapshot),
         "numMetadata": 1,
         "numProtocol": 1,
         "inCommitTimestampOpt": _in_commit_timestamp_ms(snapshot),
@@ -142,22 +142,22 @@ def _in_commit_timestamp_ms(snapshot: Snapshot) -> int | None:
     return info.in_commit_timestamp_ms
 
 
-def _of_vectors(snapshot: Snapshot) -> dict[str, Any]:
+def _of_deletion_vectors(snapshot: Snapshot) -> dict[str, Any]:
     """Counts of deletion vectors, where the table may have some."""
     if "deletionVectors" not in writer_features(snapshot.protocol):
         return {}
     files = snapshot.files
     counts: npt.NDArray[np.int64] = np.zeros(files.num_files, np.int64)
-    vectors = 0
+    dvs = 0
     if files.has_deletion_vectors:
         column = files.to_table(["deletion_vector"]).column(0)
         rows = pc.struct_field(column, "cardinality")
-        vectors = len(rows) - rows.null_count
+        dvs = len(rows) - rows.null_count
         counts = pc.fill_null(rows, 0).to_numpy()
     bins = np.searchsorted(_DELETED_BINS, counts, side="right") - 1
     return {
         "numDeletedRecordsOpt": int(counts.sum()),
-        "numDeletionVectorsOpt": vectors,
+        "numDeletionVectorsOpt": dvs,
         "deletedRecordCountsHistogramOpt": {
             "deletedRecordCounts": np.bincount(bins, minlength=len(_DELETED_BINS)).tolist()
         },
@@ -185,8 +185,8 @@ def _all_files(files: LiveFiles) -> list[dict[str, Any]]:
     for batch in files.batches():
         for row in add_rows(batch).column("add").to_pylist(maps_as_pydicts="strict"):
             present = {name: value for name, value in row.items() if value is not None}
-            vector = present.get("deletionVector")
-            if vector is not None:
-                present["deletionVector"] = {k: v for k, v in vector.items() if v is not None}
+            dv = present.get("deletionVector")
+            if dv is not None:
+                present["deletionVector"] = {k: v for k, v in dv.items() if v is not None}
             found.append(present)
     return found

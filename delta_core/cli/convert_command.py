@@ -11,7 +11,7 @@ from delta_core.cli.console import print_json, print_line
 from delta_core.cli.options import Apply, AsJson, OptionFile, open_table
 from delta_core.errors import ConfigurationError, SchemaError
 from delta_core.maintenance.convert.apply import apply_conversion, plan_conversion
-from delta_core.maintenance.wording import counted, size
+from delta_core.maintenance.messages import counted, size
 from delta_core.schema.json import schema_from_json, type_from_name
 from delta_core.schema.types import StructField, StructType
 

@@ -13,7 +13,7 @@ from delta_core.cli.render import when
 from delta_core.cli.tables import print_table
 from delta_core.errors import TableNotFoundError
 from delta_core.maintenance.audit import audit as audit_log
-from delta_core.maintenance.wording import counted
+from delta_core.maintenance.messages import counted
 from delta_core.policies.contract import load_contract
 from delta_core.policies.drift import table_drift
 from delta_core.snapshot.history import HistoryEntry

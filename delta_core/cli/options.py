@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from delta_core.cli.option_text import ENVIRONMENT_VARIABLE, options_from_file, options_from_text
+from delta_core.cli.option_string import ENVIRONMENT_VARIABLE, options_from_file, options_from_text
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.uri import uri_scheme

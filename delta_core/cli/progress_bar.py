@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
-from rich.text import Text
+from rich.text import String
 
 from delta_core.execution.progress import NullProgress, ProgressEvent, ProgressSink
 
@@ -32,8 +32,8 @@ _WORDS: Final = {
 class _CountColumn(MofNCompleteColumn):
     """How many of how many; nothing while the step does not count."""
 
-    def render(self, task: Task) -> Text:
-        return Text() if task.total is None else super().render(task)
+    def render(self, task: Task) -> String:
+        return String() if task.total is None else super().render(task)
 
 
 class BarSink:

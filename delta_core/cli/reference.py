@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from delta_core.cli.command_group import BUILT_IN
-from delta_core.cli.option_text import ENVIRONMENT_VARIABLE
+from delta_core.cli.option_string import ENVIRONMENT_VARIABLE
 
 _STORAGE_OPTIONS = f"""\
 ## Storage options

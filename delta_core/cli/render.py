@@ -10,7 +10,7 @@ from typing import Any, Final
 from delta_core.cli.console import print_line
 from delta_core.cli.tables import print_facts, print_table
 from delta_core.jobs.job_result import JobResult
-from delta_core.maintenance.wording import counted, size
+from delta_core.maintenance.messages import counted, size
 
 _SHOWN_FILES = 50
 
@@ -156,7 +156,7 @@ def _restore(result: JobResult) -> None:
             ("files back", _moved(figures, "added")),
             ("files gone", _moved(figures, "removed")),
             ("files missing", figures["files_missing"]),
-            *_row_figures(plan["row_diff"]),
+            *_row_metrics(plan["row_diff"]),
             ("schema or properties", "change back" if plan["metadata_changes"] else "stay"),
         ]
     )
@@ -181,7 +181,7 @@ def _restore(result: JobResult) -> None:
         print_line("nothing was changed; pass --apply to restore")
 
 
-def _row_figures(diff: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+def _row_metrics(diff: Mapping[str, Any] | None) -> list[tuple[str, object]]:
     if diff is None:
         return []
     least = "" if diff["exact"] else "at least "

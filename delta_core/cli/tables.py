@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
+from rich.text import String
 
 from delta_core.errors import escape_control_characters
 
@@ -37,9 +37,9 @@ def print_facts(facts: Iterable[tuple[str, Any]], *, title: str | None = None) -
     _standard_output().print(table)
 
 
-def _safe(value: Any) -> Text:
+def _safe(value: Any) -> String:
     """Text that can neither drive the terminal nor be taken for markup."""
-    return Text("" if value is None else escape_control_characters(str(value)))
+    return String("" if value is None else escape_control_characters(str(value)))
 
 
 def _standard_output() -> Console:

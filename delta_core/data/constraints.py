@@ -58,14 +58,14 @@ def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> l
     Raises:
         ExpressionError: a condition cannot be understood here, so it cannot be enforced.
     """
-    texts = [(path, text, True) for path, text in _invariants(schema, "")]
-    texts += [
+    strings = [(path, text, True) for path, text in _invariants(schema, "")]
+    strings += [
         (key[len(CONSTRAINT_PREFIX) :], text, False)
         for key, text in sorted(configuration.items())
         if key.lower().startswith(CONSTRAINT_PREFIX)
     ]
     found = []
-    for name, text, is_invariant in texts:
+    for name, text, is_invariant in strings:
         try:
             expression = resolve_stored(text, schema)
         except ExpressionError as error:
@@ -165,14 +165,14 @@ def violation_error(
 
 def _invariants(schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:
     for field in schema:
-        text = _invariant_text(field)
+        text = _invariant_string(field)
         if text is not None:
             yield f"{prefix}{field.name}", text
         if isinstance(field.data_type, StructType):
             yield from _invariants(field.data_type, f"{prefix}{field.name}.")
 
 
-def _invariant_text(field: StructField) -> str | None:
+def _invariant_string(field: StructField) -> str | None:
     raw = field.metadata.get(INVARIANTS_KEY)
     if raw is None:
         return None

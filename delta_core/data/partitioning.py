@@ -59,25 +59,25 @@ def split_by_partition(
     if table.num_rows == 0:
         return
     codes = np.zeros(table.num_rows, dtype=np.int64)
-    texts: list[list[str | None]] = []
+    strings: list[list[str | None]] = []
     for name in partition_columns:
-        column_codes, column_texts = _encode(table.column(name), schema, name)
-        codes = codes * len(column_texts) + column_codes
+        column_codes, column_strings = _encode(table.column(name), schema, name)
+        codes = codes * len(column_strings) + column_codes
         # Renumbering after each column keeps the product of cardinalities from overflowing.
         distinct, codes = np.unique(codes, return_inverse=True)
         codes = codes.astype(np.int64)
-        if not texts:
-            texts = [[column_texts[int(code)]] for code in distinct]
+        if not strings:
+            strings = [[column_strings[int(code)]] for code in distinct]
         else:
-            width = len(column_texts)
-            texts = [[*texts[int(code) // width], column_texts[int(code) % width]] for code in distinct]
-    if len(texts) == 1:
-        yield _partition(partition_columns, texts[0]), rest
+            width = len(column_strings)
+            strings = [[*strings[int(code) // width], column_strings[int(code) % width]] for code in distinct]
+    if len(strings) == 1:
+        yield _partition(partition_columns, strings[0]), rest
         return
     order = np.argsort(codes, kind="stable")
     slices = list(row_slices(rest))
-    bounds = np.searchsorted(codes[order], np.arange(len(texts) + 1))
-    for index, text in enumerate(texts):
+    bounds = np.searchsorted(codes[order], np.arange(len(strings) + 1))
+    for index, text in enumerate(strings):
         rows = order[bounds[index] : bounds[index + 1]]
         contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
         part = rest.slice(int(rows[0]), len(rows)) if contiguous else _taken(rest, rows, slices)
@@ -95,8 +95,8 @@ def _taken(table: pa.Table, rows: np.ndarray, slices: Sequence[tuple[int, int]])
     return pa.concat_tables(parts)
 
 
-def _partition(columns: Sequence[str], texts: Sequence[str | None]) -> Partition:
-    return Partition(values=tuple(zip(columns, texts, strict=True)))
+def _partition(columns: Sequence[str], strings: Sequence[str | None]) -> Partition:
+    return Partition(values=tuple(zip(columns, strings, strict=True)))
 
 
 def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.ndarray, list[str | None]]:
@@ -113,11 +113,11 @@ def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.
             cause=f"{error}; dates and times are written as text, with years from 1 to 9999",
             fix="Correct these rows, or partition by another column",
         ) from error
-    by_text: dict[str | None, int] = {}
-    codes = [by_text.setdefault(serialize(value, found.data_type), len(by_text)) for value in values]
+    by_string: dict[str | None, int] = {}
+    codes = [by_string.setdefault(serialize(value, found.data_type), len(by_string)) for value in values]
     if column.null_count:
-        codes.append(by_text.setdefault(None, len(by_text)))
+        codes.append(by_string.setdefault(None, len(by_string)))
     remap = np.array(codes)
     # Where a value is null, -1 finds the last code.
     indices = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy() for chunk in encoded.chunks])
-    return remap[indices], list(by_text)
+    return remap[indices], list(by_string)

@@ -12,7 +12,7 @@ Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenIds:
+class MaterializedRowIds:
     """The row ids and row commit versions that rows keep (PROTOCOL.md, "Row Tracking").
 
     Attributes:
@@ -38,7 +38,7 @@ class RowBatch:
 
     columns: Columns
     absent: frozenset[str] = field(default=frozenset())
-    hidden: HiddenIds | None = None
+    hidden: MaterializedRowIds | None = None
 
     @property
     def num_rows(self) -> int:

@@ -17,7 +17,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.file_writer import ROW_GROUP_BYTES, FileTarget, PartitionedWriter
 from delta_core.data.partitioning import Partition, split_by_partition
-from delta_core.data.row_batch import HiddenIds, RowBatch
+from delta_core.data.row_batch import MaterializedRowIds, RowBatch
 from delta_core.data.stats_columns import SkippingProperties
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
@@ -182,7 +182,7 @@ def _split(batch: RowBatch, plan: WritePlan) -> Iterator[tuple[Partition, RowBat
             partition,
             RowBatch(
                 columns=rows.drop_columns(list(names)),
-                hidden=HiddenIds(row_ids=ids, row_commit_versions=versions),
+                hidden=MaterializedRowIds(row_ids=ids, row_commit_versions=versions),
             ),
         )
 
@@ -213,7 +213,7 @@ def _gathered(batches: Sequence[RowBatch], keep_row_ids: bool) -> RowBatch:
         versions.append(_int64(None if known is None else known.row_commit_versions, batch.num_rows))
     return RowBatch(
         columns=columns,
-        hidden=HiddenIds(
+        hidden=MaterializedRowIds(
             row_ids=pa.chunked_array([chunk for part in ids for chunk in part.chunks], pa.int64()),
             row_commit_versions=pa.chunked_array(
                 [chunk for part in versions for chunk in part.chunks], pa.int64()

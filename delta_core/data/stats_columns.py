@@ -87,7 +87,7 @@ def bound_to_json(
         case Decimal():
             return orjson.Fragment(format(value, "f").encode())
         case dt.datetime():
-            return _timestamp_text(value, zoned=data_type == TIMESTAMP, up=maximum)
+            return _timestamp_string(value, zoned=data_type == TIMESTAMP, up=maximum)
         case dt.date():
             return value.isoformat()
     return value
@@ -123,7 +123,7 @@ def stats_json(
     return orjson.dumps(document).decode()
 
 
-def _timestamp_text(value: dt.datetime, *, zoned: bool, up: bool) -> str | None:
+def _timestamp_string(value: dt.datetime, *, zoned: bool, up: bool) -> str | None:
     naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
     micros = (naive - _EPOCH) // dt.timedelta(microseconds=1)
     millis = -(-micros // 1000) if up else micros // 1000

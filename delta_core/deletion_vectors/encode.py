@@ -45,7 +45,7 @@ def row_positions(values: npt.ArrayLike) -> Positions:
     return array.astype(np.int64, copy=False)
 
 
-def serialize_vector(positions: npt.ArrayLike) -> bytes:
+def serialize_deletion_vector(positions: npt.ArrayLike) -> bytes:
     """The bytes of a vector: the magic number and the bitmap, as a descriptor counts them.
 
     Raises:

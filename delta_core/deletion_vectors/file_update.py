@@ -35,9 +35,9 @@ class FileUpdate:
     add: AddFile | None
 
 
-def with_new_vector(
+def with_new_deletion_vector(
     file: AddFile,
-    vector: DeletionVectorDescriptor,
+    dv: DeletionVectorDescriptor,
     *,
     deletion_timestamp_ms: int,
     num_records: int | None = None,
@@ -73,23 +73,23 @@ def with_new_vector(
         raise _refused(
             file, f"its statistics say {said} rows, its footer {count}", "Write the file's statistics again"
         )
-    if not 0 < vector.cardinality < count:
+    if not 0 < dv.cardinality < count:
         raise _refused(
             file,
-            f"the vector deletes {vector.cardinality} of its {count} rows",
+            f"the vector deletes {dv.cardinality} of its {count} rows",
             "Remove a file without rows, and leave one alone that loses none",
         )
     old = file.deletion_vector
-    if old is not None and old.unique_id == vector.unique_id:
+    if old is not None and old.unique_id == dv.unique_id:
         raise _refused(file, "it is the vector that the file has", "Leave the file as it is")
-    if old is not None and old.cardinality >= vector.cardinality:
+    if old is not None and old.cardinality >= dv.cardinality:
         raise _refused(
             file,
-            f"it deletes {vector.cardinality} rows, and {old.cardinality} are deleted already",
+            f"it deletes {dv.cardinality} rows, and {old.cardinality} are deleted already",
             "Unite the new rows with those of the file's vector",
         )
     added = replace(
-        file, deletion_vector=vector, stats=wide_statistics(file.stats, count), data_change=data_change
+        file, deletion_vector=dv, stats=wide_statistics(file.stats, count), data_change=data_change
     )
     return FileUpdate(
         remove=removed(file, deletion_timestamp_ms=deletion_timestamp_ms, data_change=data_change), add=added

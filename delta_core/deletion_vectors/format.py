@@ -17,7 +17,7 @@ FILE_VERSION: Final = 1
 FRAME_BYTES: Final = 8
 """What a file has around each vector: its size before it, its checksum after it, both big-endian."""
 
-MAX_VECTOR_BYTES: Final = 1 << 31
+MAX_DELETION_VECTOR_BYTES: Final = 1 << 31
 """`sizeInBytes` and `offset` are signed 32-bit integers: both stay below this."""
 
 UUID_CHARACTERS: Final = 20

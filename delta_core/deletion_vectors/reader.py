@@ -11,7 +11,7 @@ from delta_core.deletion_vectors.format import (
     FILE_VERSION,
     FRAME_BYTES,
     MAGIC,
-    MAX_VECTOR_BYTES,
+    MAX_DELETION_VECTOR_BYTES,
     UUID_CHARACTERS,
 )
 from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
@@ -58,7 +58,7 @@ def read_deletion_vector(
     where = f"{descriptor.storage_type}:{descriptor.path_or_inline_dv[:80]}"
     if descriptor.cardinality > num_rows:
         raise _malformed(where, f"it deletes {descriptor.cardinality} rows of a file that has {num_rows}")
-    if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < MAX_VECTOR_BYTES:
+    if descriptor.cardinality < 0 or not 0 <= descriptor.size_in_bytes < MAX_DELETION_VECTOR_BYTES:
         raise _malformed(where, f"its descriptor says {descriptor.size_in_bytes} bytes")
     if descriptor.size_in_bytes > _most_bytes(descriptor.cardinality, num_rows=num_rows):
         raise _malformed(
@@ -95,7 +95,7 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str)
     return f"{prefix}/{name}" if prefix else name
 
 
-def vector_place(
+def deletion_vector_place(
     descriptor: DeletionVectorDescriptor, *, store: LogStore, access: DataAccess
 ) -> ObjectPlace | None:
     """Where the vector's file is; None for an inline vector.
@@ -130,7 +130,7 @@ def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
 
 
 def _stored(store: LogStore, descriptor: DeletionVectorDescriptor, access: DataAccess) -> bytes:
-    place = vector_place(descriptor, store=store, access=access)
+    place = deletion_vector_place(descriptor, store=store, access=access)
     assert place is not None
     offset = descriptor.offset or 0
     if offset < 0:

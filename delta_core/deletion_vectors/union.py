@@ -22,7 +22,7 @@ _NOTHING: Positions = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VectorUnion:
+class DeletionVectorUnion:
     """What is deleted of one file after a change.
 
     Attributes:
@@ -53,7 +53,7 @@ def read_union(
     *,
     num_records: int,
     access: DataAccess = TABLE_ONLY,
-) -> VectorUnion:
+) -> DeletionVectorUnion:
     """A file's vector united with rows that are to be deleted as well. Requests: see `read_deletion_vector`.
 
     Args:
@@ -73,7 +73,7 @@ def read_union(
     return unite(known, deleted, num_records=num_records)
 
 
-def unite(known: Positions, deleted: npt.ArrayLike, *, num_records: int) -> VectorUnion:
+def unite(known: Positions, deleted: npt.ArrayLike, *, num_records: int) -> DeletionVectorUnion:
     """Rows that are deleted and rows that are to be.
 
     Args:
@@ -94,11 +94,11 @@ def unite(known: Positions, deleted: npt.ArrayLike, *, num_records: int) -> Vect
                 fix="Compare the numRecords in the file's statistics with its footer, and repair them",
             )
     if not len(known):
-        return VectorUnion(positions=wanted, newly_deleted=wanted, num_records=num_records)
+        return DeletionVectorUnion(positions=wanted, newly_deleted=wanted, num_records=num_records)
     # Both are sorted: a look for each wanted row costs less than sorting all rows again.
     places = np.searchsorted(known, wanted)
     is_new = known[np.minimum(places, len(known) - 1)] != wanted
     fresh = wanted[is_new]
-    return VectorUnion(
+    return DeletionVectorUnion(
         positions=np.insert(known, places[is_new], fresh), newly_deleted=fresh, num_records=num_records
     )

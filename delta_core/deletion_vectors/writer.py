@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
-from delta_core.deletion_vectors.encode import row_positions, serialize_vector
-from delta_core.deletion_vectors.format import FILE_VERSION, FRAME_BYTES, MAX_VECTOR_BYTES
+from delta_core.deletion_vectors.encode import row_positions, serialize_deletion_vector
+from delta_core.deletion_vectors.format import FILE_VERSION, FRAME_BYTES, MAX_DELETION_VECTOR_BYTES
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.storage.log_store import LogStore
@@ -36,7 +36,7 @@ _PREFIX_CHARACTERS = string.ascii_letters + string.digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenVectors:
+class WrittenDeletionVectors:
     """Vectors that are durable, and that no commit names yet.
 
     Attributes:
@@ -53,12 +53,12 @@ class WrittenVectors:
 
 def write_deletion_vectors(
     store: LogStore,
-    vectors: Iterable[npt.ArrayLike],
+    dvs: Iterable[npt.ArrayLike],
     *,
     properties: TableProperties | None = None,
     inline_max_bytes: int = 0,
     max_file_bytes: int = MAX_FILE_BYTES,
-) -> WrittenVectors:
+) -> WrittenDeletionVectors:
     """Write the vectors of one commit into one file, however small they are.
 
     PROTOCOL.md allows small ones in the log, and readers read them; but delta-spark's VACUUM fails on every
@@ -87,8 +87,8 @@ def write_deletion_vectors(
     properties = properties or TableProperties({})
     prefix_characters = properties.random_prefix_length if properties.randomize_file_prefixes else 0
     with _Writer(store, prefix_characters=prefix_characters, max_file_bytes=max_file_bytes) as writer:
-        for vector in vectors:
-            writer.write(vector, inline_max_bytes=inline_max_bytes)
+        for dv in dvs:
+            writer.write(dv, inline_max_bytes=inline_max_bytes)
         return writer.finish()
 
 
@@ -99,10 +99,10 @@ def inline_descriptor(positions: npt.ArrayLike) -> DeletionVectorDescriptor:
         ConfigurationError: as `write_deletion_vectors`.
     """
     rows = row_positions(positions)
-    return _inline(serialize_vector(rows), cardinality=_cardinality(rows))
+    return _inline(serialize_deletion_vector(rows), cardinality=_cardinality(rows))
 
 
-class _VectorFile:
+class _DeletionVectorFile:
     """One file being written."""
 
     def __init__(self, store: LogStore, prefix_characters: int) -> None:
@@ -148,8 +148,8 @@ class _Writer:
     def __init__(self, store: LogStore, *, prefix_characters: int, max_file_bytes: int) -> None:
         self._store = store
         self._prefix_characters = prefix_characters
-        self._max_file_bytes = min(max_file_bytes, MAX_VECTOR_BYTES - 1)
-        self._open: _VectorFile | None = None
+        self._max_file_bytes = min(max_file_bytes, MAX_DELETION_VECTOR_BYTES - 1)
+        self._open: _DeletionVectorFile | None = None
         self._paths: list[str] = []
         self._closed_bytes = 0
         self._descriptors: list[DeletionVectorDescriptor] = []
@@ -169,34 +169,34 @@ class _Writer:
             for path in self._paths:
                 self._delete(path)
 
-    def write(self, vector: npt.ArrayLike, *, inline_max_bytes: int) -> None:
-        rows = row_positions(vector)
+    def write(self, dv: npt.ArrayLike, *, inline_max_bytes: int) -> None:
+        rows = row_positions(dv)
         cardinality = _cardinality(rows)
-        data = serialize_vector(rows)
+        data = serialize_deletion_vector(rows)
         if len(data) <= inline_max_bytes:
             self._descriptors.append(_inline(data, cardinality=cardinality))
             return
         framed_bytes = len(data) + FRAME_BYTES
-        if 1 + framed_bytes >= MAX_VECTOR_BYTES:
+        if 1 + framed_bytes >= MAX_DELETION_VECTOR_BYTES:
             raise ConfigurationError(
                 f"A deletion vector of {cardinality} rows is too large",
-                cause=f"It takes {len(data)} bytes, and a descriptor says at most {MAX_VECTOR_BYTES - 1}",
+                cause=f"It takes {len(data)} bytes; a descriptor allows {MAX_DELETION_VECTOR_BYTES - 1} at most",
                 fix="Rewrite the data file instead",
             )
         if self._open is not None and self._open.size_bytes + framed_bytes > self._max_file_bytes:
             self._close(self._open)
         if self._open is None:
-            self._open = _VectorFile(self._store, self._prefix_characters)
+            self._open = _DeletionVectorFile(self._store, self._prefix_characters)
         self._descriptors.append(self._open.append(data, cardinality=cardinality))
 
-    def finish(self) -> WrittenVectors:
+    def finish(self) -> WrittenDeletionVectors:
         if self._open is not None:
             self._close(self._open)
-        return WrittenVectors(
+        return WrittenDeletionVectors(
             descriptors=tuple(self._descriptors), paths=tuple(self._paths), size_bytes=self._closed_bytes
         )
 
-    def _close(self, file: _VectorFile) -> None:
+    def _close(self, file: _DeletionVectorFile) -> None:
         self._open = None
         # Listed first: a store that fails while it makes the file durable may have made it.
         self._paths.append(file.path)

@@ -11,7 +11,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.schema.column_changes import After, First
 
 
-def require_text(value: object, *, what: str) -> str:
+def require_string(value: object, *, what: str) -> str:
     """The value, which is a text that a log can hold.
 
     Raises:
@@ -39,8 +39,8 @@ def column_path(column: object) -> tuple[str, ...]:
         ConfigurationError: it is neither.
     """
     if isinstance(column, str):
-        return (require_text(column, what="name of a column"),)
-    return tuple(require_text(name, what="name of a column") for name in _listed(column, _COLUMN))
+        return (require_string(column, what="name of a column"),)
+    return tuple(require_string(name, what="name of a column") for name in _listed(column, _COLUMN))
 
 
 def column_paths(columns: object) -> list[tuple[str, ...]]:
@@ -55,14 +55,14 @@ def column_paths(columns: object) -> list[tuple[str, ...]]:
     ]
 
 
-def texts(values: object, *, what: str) -> list[str]:
+def strings(values: object, *, what: str) -> list[str]:
     """Some texts; one by itself is a list of it.
 
     Raises:
         ConfigurationError: there is something else.
     """
-    given = [values] if isinstance(values, str) else _listed(values, _TEXTS)
-    return [require_text(value, what=what) for value in given]
+    given = [values] if isinstance(values, str) else _listed(values, _STRINGS)
+    return [require_string(value, what=what) for value in given]
 
 
 def require_position(position: object) -> First | After:
@@ -74,7 +74,7 @@ def require_position(position: object) -> First | After:
     if isinstance(position, First):
         return position
     if isinstance(position, After):
-        require_text(position.column, what="column to be after")
+        require_string(position.column, what="column to be after")
         return position
     raise ConfigurationError(
         f"A column has no place {position!r}.",
@@ -85,7 +85,7 @@ def require_position(position: object) -> First | After:
 
 _COLUMN = ("column", "Pass its name, or the list of names that lead to it.")
 _COLUMNS = ("list of columns", "Pass a name, or a list of names or paths.")
-_TEXTS = ("list of names", "Pass a name, or a list of names.")
+_STRINGS = ("list of names", "Pass a name, or a list of names.")
 
 
 def _listed(values: object, wanted: tuple[str, str]) -> Iterable[object]:

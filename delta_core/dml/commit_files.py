@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from delta_core.actions import AddFile
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import partitions_predicate
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.replace_where import ReplacementPlan, plan_replacement
-from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
 from delta_core.errors import (
     ConfigurationError,
     DeltaError,
@@ -35,7 +35,7 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
 from delta_core.transaction.file_actions import num_records, remove_actions
@@ -83,7 +83,7 @@ def commit_new_files(
     description: str | None = None,
     must_create: bool = False,
     reads_table: bool = False,
-    surface: Surface,
+    writer_kind: WriterKind,
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     operation: str = "WRITE",
     operation_metrics: Mapping[str, Any] | None = None,
@@ -92,7 +92,7 @@ def commit_new_files(
     clock: Clock = SYSTEM_CLOCK,
     known_at_ms: int | None = None,
     owned: OwnedFiles | None = None,
-    change: TableChange | None = None,
+    change: MetadataUpdate | None = None,
 ) -> Committed:
     """Make written files part of the table, or fail and delete them.
 
@@ -151,7 +151,7 @@ def commit_new_files(
     while True:
         try:
             if change is None:
-                change = plan_table_change(
+                change = plan_metadata_update(
                     snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
                 )
             # Files that came without a definition are those of what was known when they were written.
@@ -178,7 +178,7 @@ def commit_new_files(
                 store,
                 operation=operation,
                 operation_parameters=_parameters(mode, change, resolved, must_create=must_create),
-                surface=surface,
+                writer_kind=writer_kind,
                 properties=properties,
                 observer=observer,
                 clock=clock,
@@ -220,7 +220,7 @@ def _begin(
     *,
     operation: str,
     operation_parameters: Mapping[str, Any],
-    surface: Surface,
+    writer_kind: WriterKind,
     properties: CommitProperties,
     observer: TransactionObserver,
     clock: Clock,
@@ -231,7 +231,7 @@ def _begin(
         return Transaction.create(
             store,
             operation=operation,
-            surface=surface,
+            writer_kind=writer_kind,
             operation_parameters=operation_parameters,
             properties=properties,
             observer=observer,
@@ -241,7 +241,7 @@ def _begin(
     return Transaction.begin(
         snapshot,
         operation=operation,
-        surface=surface,
+        writer_kind=writer_kind,
         operation_parameters=operation_parameters,
         properties=properties,
         observer=observer,
@@ -256,7 +256,7 @@ def _stage(
     *,
     mode: CommitMode,
     adds: Sequence[AddFile],
-    change: TableChange,
+    change: MetadataUpdate,
     plan: ReplacementPlan | None,
     predicate: Expression | None,
     clock: Clock,
@@ -296,7 +296,7 @@ def _stage(
 
 
 def _parameters(
-    mode: CommitMode, change: TableChange, predicate: Expression | None, *, must_create: bool
+    mode: CommitMode, change: MetadataUpdate, predicate: Expression | None, *, must_create: bool
 ) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "mode": "ErrorIfExists" if must_create else _MODE_NAMES[mode],
@@ -309,7 +309,7 @@ def _parameters(
     return parameters
 
 
-def _replaced_partitions(adds: Sequence[AddFile], change: TableChange) -> Expression:
+def _replaced_partitions(adds: Sequence[AddFile], change: MetadataUpdate) -> Expression:
     return partitions_predicate(
         adds,
         schema=change.schema,
@@ -345,7 +345,7 @@ def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overw
         )
 
 
-def _check_same_files(written_for: TableChange, change: TableChange) -> None:
+def _check_same_files(written_for: MetadataUpdate, change: MetadataUpdate) -> None:
     """Check that files written for a table of one definition are files of another's.
 
     Plain tables hold their rows alike, whoever created them; what else a definition asks of rows they have
@@ -360,7 +360,7 @@ def _check_same_files(written_for: TableChange, change: TableChange) -> None:
     )
 
 
-def _check_layout(adds: Sequence[AddFile], change: TableChange) -> None:
+def _check_layout(adds: Sequence[AddFile], change: MetadataUpdate) -> None:
     mapping = ColumnMapping.of(change.configuration)
     fields = (change.schema.find(name) for name in change.partition_columns)
     expected = {mapping.physical_name(field) for field in fields if field is not None}

@@ -16,14 +16,14 @@ from delta_core.dml.change_files import Change, ChangeFileWriter, records_change
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
-from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, writes_vectors
+from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, uses_deletion_vectors
 from delta_core.expressions.ast import Expression
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
-__all__ = ["DeleteResult", "delete_rows", "writes_vectors"]
+__all__ = ["DeleteResult", "delete_rows", "uses_deletion_vectors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ def delete_rows(
     if done is not None:
         return DeleteResult(committed=done)
     resolved = resolve_predicate(predicate, snapshot.schema)
-    if statement.writes_vectors:
-        result = statement.run(resolved, statement.with_vectors)
+    if statement.uses_deletion_vectors:
+        result = statement.run(resolved, statement.with_deletion_vectors)
     else:
         result = statement.run(resolved, lambda found: _rewritten(statement, resolved, found))
     return DeleteResult(committed=result.committed, metrics=result.metrics)

@@ -21,7 +21,7 @@ from delta_core.data.parquet_reader import FileReader
 from delta_core.deletion_vectors.file_update import physical_records
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
-from delta_core.deletion_vectors.union import VectorUnion, unite
+from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
 from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
@@ -49,7 +49,7 @@ class FileMatch:
 
     index: int
     file: AddFile
-    rows: VectorUnion | None
+    rows: DeletionVectorUnion | None
 
     @property
     def is_whole(self) -> bool:
@@ -61,8 +61,8 @@ class FileMatch:
         """How many rows match; None where neither the log nor a read says so."""
         if self.rows is not None:
             return len(self.rows.newly_deleted)
-        count, vector = physical_records(self.file), self.file.deletion_vector
-        return None if count is None else count - (0 if vector is None else vector.cardinality)
+        count, dv = physical_records(self.file), self.file.deletion_vector
+        return None if count is None else count - (0 if dv is None else dv.cardinality)
 
     @property
     def num_left(self) -> int:
@@ -139,8 +139,8 @@ def find_rows(
 
 
 def _side_by_side(
-    union: Callable[[AddFile], VectorUnion], files: Sequence[AddFile], threads: int
-) -> Iterator[VectorUnion]:
+    union: Callable[[AddFile], DeletionVectorUnion], files: Sequence[AddFile], threads: int
+) -> Iterator[DeletionVectorUnion]:
     """What is found in each file, in their order: one core decodes while another compares."""
     if threads < 2:
         yield from map(union, files)
@@ -198,15 +198,15 @@ class _PositionReader:
             use_threads=use_threads,
         )
 
-    def union(self, file: AddFile) -> VectorUnion:
+    def union(self, file: AddFile) -> DeletionVectorUnion:
         known, num_records = _NOTHING, 0
-        vector = file.deletion_vector
+        dv = file.deletion_vector
 
         def deleted(num_rows: int) -> Positions:
             nonlocal known, num_records
             num_records = num_rows
-            if vector is not None:
-                known = read_deletion_vector(self._store, vector, num_rows=num_rows, access=self._access)
+            if dv is not None:
+                known = read_deletion_vector(self._store, dv, num_rows=num_rows, access=self._access)
             return known
 
         place = self._access.locate(file.path, store=self._store)

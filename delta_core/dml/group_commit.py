@@ -30,8 +30,8 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.input_data import ArrowData, as_table
+from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.schema.arrow import from_arrow
@@ -39,7 +39,7 @@ from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -121,7 +121,7 @@ class GroupCommit:
         self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
-        self._snapshot.require_writable(surface=Surface.ARROW_ROWS)
+        self._snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
         self._max_appends, self._max_bytes = max_appends, max_bytes
         self._properties = commit_properties
         self._compression = compression
@@ -327,7 +327,7 @@ class GroupCommit:
         return kept, pa.concat_tables(tables) if tables else None
 
     def _fitted(self, rows: pa.Table, pipeline: RowPipeline) -> pa.Table:
-        plan_table_change(
+        plan_metadata_update(
             self._snapshot,
             data_schema=from_arrow(rows.schema),
             definition=TableDefinition(),
@@ -382,7 +382,7 @@ class GroupCommit:
         transaction = Transaction.begin(
             self._snapshot,
             operation="WRITE",
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             operation_parameters={
                 "mode": "Append",
                 "partitionBy": list(self._snapshot.partition_columns),
@@ -392,13 +392,13 @@ class GroupCommit:
             clock=self._clock,
             known_at_ms=self._known_at_ms,
         )
-        change = plan_table_change(
+        change = plan_metadata_update(
             self._snapshot,
             data_schema=self._snapshot.schema,
             definition=TableDefinition(),
             now_ms=self._clock.now_ms(),
         )
-        transaction.add(*change.with_marks(marks).actions)
+        transaction.add(*change.with_high_water_marks_of(marks).actions)
         now_ms = self._clock.now_ms()
         keys = [append.txn for append in group if append.txn is not None]
         transaction.add(*(replace(key, last_updated_ms=key.last_updated_ms or now_ms) for key in keys), *adds)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_core.actions import AddFile
 from delta_core.data.parquet_reader import FileReader
-from delta_core.data.row_batch import Array, HiddenIds, RowBatch
+from delta_core.data.row_batch import Array, MaterializedRowIds, RowBatch
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
@@ -116,11 +116,11 @@ class MatchedRows:
         )
 
     def _deleted_in(self, file: AddFile) -> RowsOfFile | None:
-        vector = file.deletion_vector
-        if vector is None:
+        dv = file.deletion_vector
+        if dv is None:
             return None
         store, access = self._snapshot.store, self._access
-        return lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows, access=access)
+        return lambda num_rows: read_deletion_vector(store, dv, num_rows=num_rows, access=access)
 
     def _batches(
         self,
@@ -188,7 +188,9 @@ class _RowNumbers(RowTrackingReader):
         positions = batch.column(width).to_numpy(zero_copy_only=False)
         if self._ids is None:
             return RowBatch(columns=columns), positions
-        hidden = HiddenIds(row_ids=batch.column(width + 1), row_commit_versions=batch.column(width + 2))
+        hidden = MaterializedRowIds(
+            row_ids=batch.column(width + 1), row_commit_versions=batch.column(width + 2)
+        )
         return RowBatch(columns=columns, hidden=hidden), positions
 
 
@@ -209,7 +211,7 @@ def rows_where(batch: RowBatch, mask: Mask) -> RowBatch:
         absent=batch.absent,
         hidden=None
         if hidden is None
-        else HiddenIds(
+        else MaterializedRowIds(
             row_ids=hidden.row_ids.take(chosen), row_commit_versions=hidden.row_commit_versions.take(chosen)
         ),
     )
@@ -244,7 +246,7 @@ def with_rows(batch: RowBatch, mask: Mask, new: RowBatch, *, columns: Iterable[s
     hidden = batch.hidden
     if hidden is not None and new.hidden is not None:
         versions = mixed(hidden.row_commit_versions, new.hidden.row_commit_versions)
-        hidden = HiddenIds(row_ids=hidden.row_ids, row_commit_versions=versions)
+        hidden = MaterializedRowIds(row_ids=hidden.row_ids, row_commit_versions=versions)
     return RowBatch(columns=rows, hidden=hidden)
 
 

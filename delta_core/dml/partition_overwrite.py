@@ -73,18 +73,18 @@ def partitions_predicate(
         conjunction(
             [
                 *(_any_of(field, [text]) for field, text in zip(first, values, strict=True)),
-                _any_of(last, texts),
+                _any_of(last, strings),
             ]
         )
-        for values, texts in groups.items()
+        for values, strings in groups.items()
     )
 
 
-def _any_of(field: StructField, texts: Sequence[str | None]) -> Expression:
+def _any_of(field: StructField, strings: Sequence[str | None]) -> Expression:
     column, kind = Column((field.name,)), field.data_type
     terms: list[Expression] = []
-    known = [Literal(parse(text, kind), kind) for text in texts if text not in (None, "")]
-    if len(known) < len(texts):
+    known = [Literal(parse(text, kind), kind) for text in strings if text not in (None, "")]
+    if len(known) < len(strings):
         terms.append(IsNull(column))
     if kind in (FLOAT, DOUBLE):
         terms += [Comparison(ComparisonOperator.EQ, column, one) for one in known]

@@ -16,7 +16,7 @@ from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
-from delta_core.deletion_vectors.file_update import removed, with_new_vector
+from delta_core.deletion_vectors.file_update import removed, with_new_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.clustered_table import plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
@@ -28,22 +28,22 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import parse_bool
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
     require_commit_properties,
 )
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Rejected, raise_for_result
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
-from delta_core.transaction.vector_resolver import VectorResolver
 
-_VECTORS_FEATURE = "deletionVectors"
-_VECTORS_PROPERTY = "delta.enableDeletionVectors"
+_DELETION_VECTORS_FEATURE = "deletionVectors"
+_DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ChangedFiles:
     adds: tuple[AddFile, ...] = ()
     changes: tuple[AddCdcFile, ...] = ()
     written: tuple[AddFile, ...] = ()
-    vectors: int = 0
+    dvs: int = 0
     copied_rows: int = 0
     changed_rows: int | None = None
     owned: OwnedFiles
@@ -120,9 +120,9 @@ class RowStatement:
         return plan_of(self.snapshot)
 
     @property
-    def writes_vectors(self) -> bool:
+    def uses_deletion_vectors(self) -> bool:
         """Whether rows of the table go by deletion vectors."""
-        return writes_vectors(self.snapshot)
+        return uses_deletion_vectors(self.snapshot)
 
     def file_writer(self) -> RowFileWriter:
         """Writes files of the table, for rows that have been rows of it: with the ids that they have."""
@@ -167,7 +167,7 @@ class RowStatement:
             return AlreadyApplied(
                 version=snapshot.version, attempts=0, snapshot=snapshot, transaction=applied
             )
-        snapshot.require_writable(surface=Surface.ARROW_ROWS, operation=f"{self.verb} rows")
+        snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS, operation=f"{self.verb} rows")
         if snapshot.properties.append_only:
             raise InvalidTableError(
                 f"The table is append-only, so {self.operation} cannot take rows away.",
@@ -205,7 +205,7 @@ class RowStatement:
         transaction = Transaction.begin(
             self.snapshot,
             operation=self.operation,
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             operation_parameters={"predicate": [] if predicate is None else [to_spark_sql(predicate)]},
             properties=self.properties,
             observer=self.observer,
@@ -252,7 +252,7 @@ class RowStatement:
             owned=self._owned(written, changes),
         )
 
-    def with_vectors(
+    def with_deletion_vectors(
         self, found: FoundRows, *, written: Sequence[AddFile] = (), changes: Sequence[AddCdcFile] = ()
     ) -> ChangedFiles:
         """Matching files lose their rows by deletion vectors, or go as a whole; the written ones come.
@@ -267,15 +267,15 @@ class RowStatement:
         removes = [removed(one.file, deletion_timestamp_ms=now_ms) for one in found.matches if one.is_whole]
         adds = []
         try:
-            vectors = write_deletion_vectors(
+            dvs = write_deletion_vectors(
                 self.snapshot.store,
                 (rows.positions for _, rows in partly),
                 properties=self.snapshot.properties,
             )
-            owned = owned.with_vectors(vectors.descriptors)
-            for (match, rows), vector in zip(partly, vectors.descriptors, strict=True):
-                update = with_new_vector(
-                    match.file, vector, deletion_timestamp_ms=now_ms, num_records=rows.num_records
+            owned = owned.with_deletion_vectors(dvs.descriptors)
+            for (match, rows), dv in zip(partly, dvs.descriptors, strict=True):
+                update = with_new_deletion_vector(
+                    match.file, dv, deletion_timestamp_ms=now_ms, num_records=rows.num_records
                 )
                 removes.append(update.remove)
                 if update.add is not None:
@@ -288,15 +288,15 @@ class RowStatement:
             adds=(*adds, *written),
             changes=tuple(changes),
             written=tuple(written),
-            vectors=len(adds),
+            dvs=len(adds),
             owned=owned,
         )
 
-    def _resolver(self) -> VectorResolver | None:
+    def _resolver(self) -> DeletionVectorMerger | None:
         """What joins the vectors of statements at the same time; None where rows are copied instead."""
-        if not self.writes_vectors:
+        if not self.uses_deletion_vectors:
             return None
-        return VectorResolver(
+        return DeletionVectorMerger(
             self.snapshot.store,
             properties=self.snapshot.properties,
             access=DataAccess(allowed_roots=tuple(self.allowed_roots), clock=self.clock),
@@ -320,12 +320,12 @@ class RowStatement:
 
     def _metrics(self, found: FoundRows, changes: ChangedFiles | None) -> dict[str, int]:
         """What was counted, by deltalake's names: a file that gets a vector is neither added nor removed."""
-        vectors = 0 if changes is None else changes.vectors
+        dvs = 0 if changes is None else changes.dvs
         counts = {
             "num_added_files": 0 if changes is None else len(changes.written),
-            "num_removed_files": len(found.matches) - vectors,
+            "num_removed_files": len(found.matches) - dvs,
             "num_copied_rows": 0 if changes is None else changes.copied_rows,
-            "num_deletion_vectors_added": vectors,
+            "num_deletion_vectors_added": dvs,
         }
         matched = None if changes is None else changes.changed_rows
         if matched is None:
@@ -334,8 +334,8 @@ class RowStatement:
 
     def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:
         """The same by delta-spark's names."""
-        gone = [match for match in found.matches if match.is_whole or not changes.vectors]
-        had_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
+        gone = [match for match in found.matches if match.is_whole or not changes.dvs]
+        had_deletion_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
         return {
             "numRemovedFiles": metrics["num_removed_files"],
             "numAddedFiles": metrics["num_added_files"],
@@ -344,19 +344,19 @@ class RowStatement:
             "numAddedBytes": sum(file.size_bytes for file in changes.written),
             f"num{self.counted.capitalize()}Rows": metrics.get(f"num_{self.counted}_rows"),
             "numCopiedRows": metrics["num_copied_rows"],
-            "numDeletionVectorsAdded": changes.vectors,
-            "numDeletionVectorsRemoved": had_vectors,
+            "numDeletionVectorsAdded": changes.dvs,
+            "numDeletionVectorsRemoved": had_deletion_vectors,
             "scanTimeMs": metrics["scan_time_ms"],
             "rewriteTimeMs": metrics["rewrite_time_ms"],
             "executionTimeMs": metrics["scan_time_ms"] + metrics["rewrite_time_ms"],
         }
 
 
-def writes_vectors(snapshot: Snapshot) -> bool:
+def uses_deletion_vectors(snapshot: Snapshot) -> bool:
     """Whether rows of the table go by deletion vectors: it has the feature, and asks for them."""
-    if _VECTORS_FEATURE not in (snapshot.protocol.writer_features or ()):
+    if _DELETION_VECTORS_FEATURE not in (snapshot.protocol.writer_features or ()):
         return False
-    text = snapshot.metadata.configuration.get(_VECTORS_PROPERTY, "false")
+    text = snapshot.metadata.configuration.get(_DELETION_VECTORS_PROPERTY, "false")
     try:
         return parse_bool(text)
     except ValueError:

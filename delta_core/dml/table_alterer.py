@@ -10,8 +10,8 @@ from delta_core.dml.arguments import (
     column_path,
     column_paths,
     require_position,
-    require_text,
-    texts,
+    require_string,
+    strings,
 )
 from delta_core.dml.definition import clustering as of_clustering
 from delta_core.dml.definition import columns as of_columns
@@ -24,9 +24,9 @@ from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.schema.column_changes import Position
-from delta_core.schema.given import GivenField, GivenType, given_fields, given_type
+from delta_core.schema.given import FieldLike, TypeLike, coerce_fields, coerce_type
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.enablement import property_texts
+from delta_core.table_features.enablement import property_strings
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 
@@ -60,7 +60,7 @@ class TableAlterer:
 
     def add_columns(
         self,
-        columns: Sequence[GivenField] | GivenField,
+        columns: Sequence[FieldLike] | FieldLike,
         *,
         parent: str | Sequence[str] = (),
         position: Position | None = None,
@@ -82,7 +82,7 @@ class TableAlterer:
         return self._adopt(
             of_columns.add_columns(
                 self._current(),
-                given_fields(columns),
+                coerce_fields(columns),
                 parent=column_path(parent),
                 position=None if position is None else require_position(position),
                 properties=commit_properties,
@@ -97,7 +97,7 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Call a column otherwise; needs column mapping. A nested column is given by its path."""
-        path, name = column_path(column), require_text(name, what="name of a column")
+        path, name = column_path(column), require_string(name, what="name of a column")
         return self._adopt(
             of_columns.rename_column(self._current(), path, name, properties=commit_properties)
         )
@@ -132,7 +132,7 @@ class TableAlterer:
     ) -> Committed:
         """Comment a column; None takes its comment away."""
         path = column_path(column)
-        text = None if comment is None else require_text(comment, what="comment")
+        text = None if comment is None else require_string(comment, what="comment")
         return self._adopt(of_columns.set_comment(self._current(), path, text, properties=commit_properties))
 
     def drop_not_null(
@@ -154,14 +154,14 @@ class TableAlterer:
     def change_type(
         self,
         column: str | Sequence[str],
-        data_type: GivenType,
+        data_type: TypeLike,
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Widen a column's type, where `delta.enableTypeWidening` is true."""
         return self._adopt(
             of_columns.change_type(
-                self._current(), column_path(column), given_type(data_type), properties=commit_properties
+                self._current(), column_path(column), coerce_type(data_type), properties=commit_properties
             )
         )
 
@@ -173,7 +173,7 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Give a column a default, as SQL text, for rows that come later without the column."""
-        path, text = column_path(column), require_text(default, what="default")
+        path, text = column_path(column), require_string(default, what="default")
         return self._adopt(of_columns.set_default(self._current(), path, text, properties=commit_properties))
 
     def drop_default(
@@ -188,7 +188,7 @@ class TableAlterer:
         self, column: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let an identity column go on behind the values that rows brought along; reads the column."""
-        name = require_text(column, what="identity column")
+        name = require_string(column, what="identity column")
         return self._adopt(of_identity.sync_identity(self._current(), name, properties=commit_properties))
 
     def set_properties(
@@ -201,7 +201,7 @@ class TableAlterer:
 
         `delta.enableRowTracking` is preceded by commits that give ids to rows which have none.
         """
-        properties = property_texts(properties)
+        properties = property_strings(properties)
         snapshot = self._current()
         turns_on = of_properties.turns_row_tracking_on(snapshot, properties)
         if (
@@ -217,7 +217,7 @@ class TableAlterer:
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take table properties back to their defaults; a text is one key."""
-        names = texts(keys, what="key of a property")
+        names = strings(keys, what="key of a property")
         return self._adopt(
             of_properties.unset_properties(self._current(), names, properties=commit_properties)
         )
@@ -226,7 +226,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Name the table."""
-        name = require_text(name, what="name of a table")
+        name = require_string(name, what="name of a table")
         return self._adopt(
             of_properties.set_description(self._current(), name=name, properties=commit_properties)
         )
@@ -235,7 +235,7 @@ class TableAlterer:
         self, description: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Describe the table."""
-        description = require_text(description, what="description of a table")
+        description = require_string(description, what="description of a table")
         return self._adopt(
             of_properties.set_description(
                 self._current(), description=description, properties=commit_properties
@@ -256,8 +256,8 @@ class TableAlterer:
                 fix="Pass a single entry, such as {'positive': 'amount > 0'}.",
             )
         ((key, value),) = constraints.items()
-        name = require_text(key, what="name of a constraint")
-        expression = require_text(value, what="condition of a constraint")
+        name = require_string(key, what="name of a constraint")
+        expression = require_string(value, what="condition of a constraint")
         return self._adopt(
             of_constraints.add_constraint(self._current(), name, expression, properties=commit_properties)
         )
@@ -266,7 +266,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Drop a CHECK constraint."""
-        name = require_text(name, what="name of a constraint")
+        name = require_string(name, what="name of a constraint")
         return self._adopt(
             of_constraints.drop_constraint(self._current(), name, properties=commit_properties)
         )
@@ -275,7 +275,7 @@ class TableAlterer:
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Let the table support a feature, such as `vacuumProtocolCheck`, without turning anything on."""
-        name = require_text(name, what="name of a feature")
+        name = require_string(name, what="name of a feature")
         return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
 
     def cluster_by(
@@ -300,8 +300,8 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Set a metadata domain of your own; names that begin with `delta.` are the protocol's."""
-        domain = require_text(domain, what="metadata domain")
-        configuration = require_text(configuration, what="configuration of a domain")
+        domain = require_string(domain, what="metadata domain")
+        configuration = require_string(configuration, what="configuration of a domain")
         return self._adopt(
             of_domains.set_domain_metadata(
                 self._current(), domain, configuration, properties=commit_properties
@@ -312,7 +312,7 @@ class TableAlterer:
         self, domain: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Take a metadata domain of your own away."""
-        domain = require_text(domain, what="metadata domain")
+        domain = require_string(domain, what="metadata domain")
         return self._adopt(
             of_domains.remove_domain_metadata(self._current(), domain, properties=commit_properties)
         )

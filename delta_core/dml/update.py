@@ -120,7 +120,7 @@ def _changed(
 ) -> ChangedFiles:
     snapshot, plan = statement.snapshot, statement.plan
     tells = records_changes(snapshot.protocol, snapshot.metadata)
-    copies = not statement.writes_vectors
+    copies = not statement.uses_deletion_vectors
     # Copied rows keep what they have, and a change data feed tells what rows were.
     unread = frozenset[str]() if copies or tells else assignments.unread
     differing = assignments.columns | {column.name for column in plan.generated}
@@ -153,7 +153,7 @@ def _changed(
         copied = sum(match.num_left for match in found.matches)
         changed = statement.rewritten(found, written=group.written, changes=group.changes, copied_rows=copied)
     else:
-        changed = statement.with_vectors(found, written=group.written, changes=group.changes)
+        changed = statement.with_deletion_vectors(found, written=group.written, changes=group.changes)
     return replace(changed, changed_rows=group.changed_rows)
 
 

@@ -17,8 +17,8 @@ from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.dml.attempts import Attempts
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
+from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import require_partitioned
-from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
 from delta_core.errors import (
     ConfigurationError,
     MetadataChangedError,
@@ -31,8 +31,8 @@ from delta_core.snapshot.arguments import name_list
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.identity import differ_in_marks_alone
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.identity import differ_in_high_water_marks_alone
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -164,7 +164,7 @@ def write_deltalake(
                 fix="Use mode='append' or mode='overwrite' to write to it.",
             )
         # The commit asks again; here it saves writing files that could not be committed.
-        snapshot.require_writable(surface=Surface.ARROW_ROWS)
+        snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
     rows = as_rows(data)
     definition = TableDefinition(
         partition_by=name_list(partition_by, what="partition_by"),
@@ -252,7 +252,7 @@ class _Write:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
                 newer = snapshot.refresh()
-                if not differ_in_marks_alone(snapshot.schema, newer.schema):
+                if not differ_in_high_water_marks_alone(snapshot.schema, newer.schema):
                     raise
                 if attempts.is_last:
                     raise attempts.given_up(error) from error
@@ -269,15 +269,15 @@ class _Write:
             version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=found
         )
 
-    def _planned(self, snapshot: Snapshot | None) -> TableChange:
-        return plan_table_change(
+    def _planned(self, snapshot: Snapshot | None) -> MetadataUpdate:
+        return plan_metadata_update(
             snapshot,
             data_schema=from_arrow(self.rows.schema),
             definition=self.definition,
             now_ms=self.clock.now_ms(),
         )
 
-    def _written(self, change: TableChange) -> WrittenRows:
+    def _written(self, change: MetadataUpdate) -> WrittenRows:
         return write_rows(
             self.store,
             change.plan,
@@ -291,7 +291,7 @@ class _Write:
         self,
         snapshot: Snapshot | None,
         known_at_ms: int,
-        change: TableChange,
+        change: MetadataUpdate,
         written: WrittenRows,
         properties: CommitProperties,
     ) -> Committed:
@@ -299,7 +299,7 @@ class _Write:
         return commit_new_files(
             snapshot,
             self.store,
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             mode=_commit_mode(self.mode, self.predicate, replaces_partitions=self.replaces_partitions),
             adds=written.adds,
             schema=from_arrow(self.rows.schema),
@@ -316,7 +316,7 @@ class _Write:
             observer=self.observer,
             clock=self.clock,
             known_at_ms=known_at_ms,
-            change=change.with_marks(written.high_water_marks),
+            change=change.with_high_water_marks_of(written.high_water_marks),
         )
 
 

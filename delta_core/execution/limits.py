@@ -26,7 +26,7 @@ def available_cpus(*, cgroup: Path = _CGROUP) -> int:
 def available_memory_bytes(*, cgroup: Path = _CGROUP, meminfo: Path = _MEMINFO) -> int:
     """Memory that can still be taken, by the kernel's estimate and the control group's limit."""
     available = _UNKNOWN_MEMORY_BYTES
-    for line in _text(meminfo).splitlines():
+    for line in _string(meminfo).splitlines():
         if line.startswith("MemAvailable:"):
             available = int(line.split()[1]) << 10
     limit, used = _words(cgroup / "memory.max"), _words(cgroup / "memory.current")
@@ -64,7 +64,7 @@ class RateLimiter:
             self._clock.sleep(wait)
 
 
-def _text(path: Path) -> str:
+def _string(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
@@ -72,4 +72,4 @@ def _text(path: Path) -> str:
 
 
 def _words(path: Path) -> list[str]:
-    return _text(path).split()
+    return _string(path).split()

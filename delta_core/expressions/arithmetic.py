@@ -199,9 +199,9 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
         ) from error
 
 
-def _require_decimal_digits(texts: Operand) -> None:
+def _require_decimal_digits(strings: Operand) -> None:
     """Arrow reads 0x10 as 16."""
-    if pc.any(pc.match_substring_regex(texts, "[xX]")).as_py():
+    if pc.any(pc.match_substring_regex(strings, "[xX]")).as_py():
         raise pa.ArrowInvalid("a text is no whole number in decimal digits")
 
 
@@ -211,8 +211,8 @@ def _written_out(value: Operand) -> Operand:
         return pa.scalar(None if value.as_py() is None else f"{value.as_py():f}", pa.string())
     encoded = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
     encoded = encoded.dictionary_encode()
-    texts = [None if one is None else f"{one:f}" for one in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(encoded.indices)
+    strings = [None if one is None else f"{one:f}" for one in encoded.dictionary.to_pylist()]
+    return pa.array(strings, pa.string()).take(encoded.indices)
 
 
 def _is_number(data_type: pa.DataType) -> bool:

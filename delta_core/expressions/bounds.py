@@ -188,7 +188,7 @@ def as_mask(value: Any, *, unknown: bool) -> Mask:
     return bits[first:].view(np.bool_)
 
 
-def is_text(value: Any) -> bool:
+def is_string(value: Any) -> bool:
     """Whether bounds are known and of strings."""
     return value is not None and bool(pa.types.is_string(value.type))
 
@@ -230,7 +230,7 @@ def _derived(expression: Expression, stats: StatsColumns) -> tuple[Any, Any]:
             "left", (operand, Literal(int() as length))
         ):
             inner = bounds_of(operand, stats)
-            if is_text(inner.low) and is_text(inner.high) and length > 0:
+            if is_string(inner.low) and is_string(inner.high) and length > 0:
                 # Cutting to a prefix keeps the order.
                 return (
                     pc.utf8_slice_codeunits(inner.low, 0, length),

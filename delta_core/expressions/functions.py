@@ -69,21 +69,21 @@ def _is(*types: DataType) -> Callable[[DataType], bool]:
     return lambda data_type: data_type in types or data_type == VOID
 
 
-_TEXT = ("a string", _is(STRING))
+_STRING = ("a string", _is(STRING))
 _INT = ("an integer", _is(INTEGER))
 _NUMBER = ("a number", lambda t: is_numeric(t) or t == VOID)
 _FLOAT = ("a floating-point number", lambda t: t in FLOATING or t == VOID)
 _DAYS = ("a number of days", _is(INTEGER, SHORT, BYTE))
 _DATE_OR_TIME = ("a date or timestamp", lambda t: t in DATETIMES or t == VOID)
 _TIME = ("a timestamp", _is(TIMESTAMP, TIMESTAMP_NTZ))
-_TEXT_OR_BINARY = ("a string or binary", _is(STRING, BINARY))
+_STRING_OR_BINARY = ("a string or binary", _is(STRING, BINARY))
 
 
-def _text(run: Callable[[Operand], Operand]) -> Function:
+def _string(run: Callable[[Operand], Operand]) -> Function:
     return Function(
         min_arguments=1,
         max_arguments=1,
-        accepts=(_TEXT,),
+        accepts=(_STRING,),
         result=lambda _: STRING,
         run=lambda arguments: run(as_string(arguments[0])),
     )
@@ -129,17 +129,17 @@ def _search(run: Callable[[Operand, str], Operand]) -> Function:
             if not pattern.is_valid:
                 return pc.if_else(pc.is_null(value), _null(BOOLEAN), _null(BOOLEAN))
             return run(value, pattern.as_py())
-        texts, patterns = _as_lists(value, pattern)
+        strings, patterns = _as_lists(value, pattern)
         return pa.array(
             [
                 None if t is None or p is None else run(pa.scalar(t), p).as_py()
-                for t, p in zip(texts, patterns, strict=True)
+                for t, p in zip(strings, patterns, strict=True)
             ],
             pa.bool_(),
         )
 
     return Function(
-        min_arguments=2, max_arguments=2, accepts=(_TEXT,), result=lambda _: BOOLEAN, run=evaluate
+        min_arguments=2, max_arguments=2, accepts=(_STRING,), result=lambda _: BOOLEAN, run=evaluate
     )
 
 
@@ -150,8 +150,8 @@ def as_string(value: Operand) -> Operand:
 
 def _as_lists(value: Operand, pattern: Operand) -> tuple[list[Any], list[Any]]:
     patterns = pattern.to_pylist()
-    texts = [value.as_py()] * len(patterns) if isinstance(value, pa.Scalar) else value.to_pylist()
-    return texts, patterns
+    strings = [value.as_py()] * len(patterns) if isinstance(value, pa.Scalar) else value.to_pylist()
+    return strings, patterns
 
 
 def _length(arguments: Sequence[Operand]) -> Operand:
@@ -180,10 +180,14 @@ def _substring(arguments: Sequence[Operand]) -> Operand:
     outside = pc.max_element_wise(pc.subtract(pa.scalar(-start, size.type), size), pa.scalar(0, size.type))
     tail = pc.utf8_slice_codeunits(text, start, None)
     kept = pc.max_element_wise(pc.subtract(pa.scalar(length, size.type), outside), pa.scalar(0, size.type))
-    texts, lengths = (tail.to_pylist(), kept.to_pylist()) if not isinstance(tail, pa.Scalar) else (None, None)
-    if texts is None or lengths is None:
+    strings, lengths = (
+        (tail.to_pylist(), kept.to_pylist()) if not isinstance(tail, pa.Scalar) else (None, None)
+    )
+    if strings is None or lengths is None:
         return pa.scalar(None if tail.as_py() is None else tail.as_py()[: kept.as_py()], pa.string())
-    return pa.array([None if t is None else t[:n] for t, n in zip(texts, lengths, strict=True)], pa.string())
+    return pa.array(
+        [None if t is None else t[:n] for t, n in zip(strings, lengths, strict=True)], pa.string()
+    )
 
 
 def _concat(arguments: Sequence[Operand]) -> Operand:
@@ -227,7 +231,7 @@ def _in_unit(
 ) -> Function:
     """A function with a constant string that says how, such as a unit or a pattern, at position `at`."""
     others = ("a date or timestamp", _is(*DATETIMES))
-    accepts = (_TEXT, others) if at == 0 else (others, _TEXT)
+    accepts = (_STRING, others) if at == 0 else (others, _STRING)
 
     def evaluate(arguments: Sequence[Operand]) -> Operand:
         value, how = arguments[1 - at], arguments[at].as_py()
@@ -281,18 +285,18 @@ def _trim(value: Operand) -> Operand:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "lower": _text(_in_case(pc.utf8_lower, str.lower)),
-    "upper": _text(_in_case(pc.utf8_upper, str.upper)),
-    "trim": _text(_trim),
-    "ltrim": _text(lambda text: pc.utf8_ltrim(text, " ")),
-    "rtrim": _text(lambda text: pc.utf8_rtrim(text, " ")),
+    "lower": _string(_in_case(pc.utf8_lower, str.lower)),
+    "upper": _string(_in_case(pc.utf8_upper, str.upper)),
+    "trim": _string(_trim),
+    "ltrim": _string(lambda text: pc.utf8_ltrim(text, " ")),
+    "rtrim": _string(lambda text: pc.utf8_rtrim(text, " ")),
     "length": Function(
-        min_arguments=1, max_arguments=1, accepts=(_TEXT_OR_BINARY,), result=lambda _: INTEGER, run=_length
+        min_arguments=1, max_arguments=1, accepts=(_STRING_OR_BINARY,), result=lambda _: INTEGER, run=_length
     ),
     "substring": Function(
         min_arguments=2,
         max_arguments=3,
-        accepts=(_TEXT, _INT),
+        accepts=(_STRING, _INT),
         result=lambda _: STRING,
         run=_substring,
         constants=frozenset({1, 2}),
@@ -300,7 +304,7 @@ FUNCTIONS: dict[str, Function] = {
     "left": Function(
         min_arguments=2,
         max_arguments=2,
-        accepts=(_TEXT, _INT),
+        accepts=(_STRING, _INT),
         result=lambda _: STRING,
         run=_left,
         constants=frozenset({1}),
@@ -308,13 +312,13 @@ FUNCTIONS: dict[str, Function] = {
     "right": Function(
         min_arguments=2,
         max_arguments=2,
-        accepts=(_TEXT, _INT),
+        accepts=(_STRING, _INT),
         result=lambda _: STRING,
         run=_right,
         constants=frozenset({1}),
     ),
     "concat": Function(
-        min_arguments=1, max_arguments=None, accepts=(_TEXT,), result=lambda _: STRING, run=_concat
+        min_arguments=1, max_arguments=None, accepts=(_STRING,), result=lambda _: STRING, run=_concat
     ),
     "startswith": _search(lambda text, pattern: pc.starts_with(text, pattern)),
     "endswith": _search(lambda text, pattern: pc.ends_with(text, pattern)),

@@ -95,7 +95,7 @@ def convert_literal(literal: Literal, target: DataType, context: str) -> Literal
     if value is None or source == target:
         return Literal(value, target if value is None else source)
     if isinstance(value, str):
-        return Literal(_from_text(value, target, context), target)
+        return Literal(_from_string(value, target, context), target)
     if is_numeric(source) and is_numeric(target):
         return _fit_number(literal, source, target)
     return Literal(value, source)
@@ -147,7 +147,7 @@ def _fit_number(literal: Literal, source: DataType, target: DataType) -> Literal
     return Literal(value, source)
 
 
-def _from_text(text: str, target: DataType, context: str) -> object:
+def _from_string(text: str, target: DataType, context: str) -> object:
     stripped = text.strip()
     try:
         if "_" in stripped and (

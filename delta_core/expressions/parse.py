@@ -54,7 +54,7 @@ from delta_core.schema.types import (
     StructType,
 )
 
-MAX_TEXT_LENGTH = 1 << 20
+MAX_STRING_LENGTH = 1 << 20
 
 _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {
     exp.EQ: ComparisonOperator.EQ,
@@ -115,7 +115,7 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
     """
     if not isinstance(text, str):
         fail(f"{text!r} is no expression", f"It is of type {type(text).__name__}", "Write it as Spark SQL")
-    if len(text) > MAX_TEXT_LENGTH:
+    if len(text) > MAX_STRING_LENGTH:
         fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
     try:
         check_nesting(text)

@@ -33,7 +33,7 @@ from delta_core.expressions.bounds import (
     as_mask,
     bounds_of,
     everywhere,
-    is_text,
+    is_string,
     may_be_null,
     may_have_value,
 )
@@ -227,7 +227,7 @@ def _prefixed(operand: Bounds, prefix: str, wanted: bool, stats: StatsColumns, *
         exact: whether whatever starts with the prefix satisfies the condition.
     """
     possible = ~operand.all_null
-    if not is_text(operand.low) or not is_text(operand.high):
+    if not is_string(operand.low) or not is_string(operand.high):
         return possible
     # Cutting to a prefix keeps the order, so the bounds of the prefixes are the prefixes' bounds.
     first = pa.array([prefix])[0]

@@ -28,7 +28,7 @@ from delta_core.jobs.job_spec import JobSpec
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.lease import Lease, LeaseKeeper, acquire_lease, this_process
 from delta_core.storage.lease_files import LeaseState
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
@@ -114,7 +114,7 @@ def fence_transaction(
     return Transaction.begin(
         snapshot,
         operation=FENCE_OPERATION,
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
         operation_parameters={"lease": name, "fence": fence, "formerHolder": former_holder},
         properties=CommitProperties(txn=SetTransaction(app_id=fence_app_id(name), version=fence)),
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _text(description: str) -> dict[str, Any]:
+def _string(description: str) -> dict[str, Any]:
     return {"type": "string", "minLength": 1, "description": description}
 
 
-def _optional_text(description: str) -> dict[str, Any]:
+def _optional_string(description: str) -> dict[str, Any]:
     return {"type": ["string", "null"], "description": description}
 
 
@@ -42,14 +42,14 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
     "required": ["format_version", "kind", "table"],
     "properties": {
         "format_version": {**_FORMAT, "const": FORMAT_VERSION},
-        "kind": _text("Name of the job kind in the registry."),
+        "kind": _string("Name of the job kind in the registry."),
         "table": {
             "type": "object",
             "additionalProperties": False,
             "required": ["uri"],
             "properties": {
-                "uri": _text("The table's URI or path."),
-                "id": _optional_text("The metaData.id that must still be at the URI."),
+                "uri": _string("The table's URI or path."),
+                "id": _optional_string("The metaData.id that must still be at the URI."),
             },
         },
         "params": {"type": "object", "description": "The kind's own parameters."},
@@ -58,14 +58,14 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
             "additionalProperties": False,
             "required": ["app_id"],
             "properties": {
-                "app_id": _text("Names the work, not the try: a retry has the same one."),
+                "app_id": _string("Names the work, not the try: a retry has the same one."),
                 "version": {"type": "integer", "minimum": 0, "description": "The step of the work."},
                 "delivery": {
                     "type": ["object", "null"],
                     "additionalProperties": False,
                     "required": ["app_id"],
                     "properties": {
-                        "app_id": _text("The txn by which the table knows the work."),
+                        "app_id": _string("The txn by which the table knows the work."),
                         "version": {"type": "integer", "minimum": 0, "description": "Which delivery it is."},
                     },
                     "description": "The delivery of named work that is done once more; a table that has "
@@ -74,12 +74,12 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
             },
             "description": "The txn action that makes the job apply once.",
         },
-        "lease": _optional_text("Name of the lease that the job needs."),
+        "lease": _optional_string("Name of the lease that the job needs."),
         "deadline_ms": _optional_count("Epoch milliseconds after which no commit starts."),
         "engine": {"enum": list(ENGINES), "description": "Where the data work runs."},
-        "storage_ref": _optional_text("Connection or profile that the driver resolves; never a secret."),
-        "trace_id": _optional_text("Ties logs of one run together."),
-        "result_uri": _optional_text("Where the result goes."),
+        "storage_ref": _optional_string("Connection or profile that the driver resolves; never a secret."),
+        "trace_id": _optional_string("Ties logs of one run together."),
+        "result_uri": _optional_string("Where the result goes."),
         "user_metadata": {"type": "object", "description": "Provenance for commitInfo.userMetadata."},
         "job_id": {"type": "string", "description": "Names this run; made up when empty."},
     },

@@ -27,13 +27,13 @@ def canonical_json(fields: Mapping[str, Any]) -> str:
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _leaves(item, (*path, _text(name)))
+            yield from _leaves(item, (*path, _string(name)))
     elif isinstance(value, list | tuple):
         for position, item in enumerate(value):
             yield from _leaves(item, (*path, str(position)))
     else:
-        yield "+".join(path), _text(value) if isinstance(value, str) else orjson.dumps(value).decode()
+        yield "+".join(path), _string(value) if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _text(text: str) -> str:
+def _string(text: str) -> str:
     return f'"{quote(text, safe="-._~")}"'

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.errors import CorruptLogError, ObjectNotFoundError
-from delta_core.storage.cached import kept_columns
-from delta_core.storage.kept_columns import KeptColumns
+from delta_core.storage.cached import derived_columns
+from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.parquet_footer import read_footer
 from delta_core.storage.parquet_pages import check_pages
@@ -86,7 +86,7 @@ class CheckpointPart:
             leaves = [leaf.path for leaf in footer.leaves]
             maps = [leaf for leaf in leaves if leaf.startswith("add.partitionValues.")]
             # What a name means may change while the file is open.
-            kept = kept_columns(store, info.path)
+            kept = derived_columns(store, info.path)
             if kept is not None and (not hold or self.size_bytes > _WHOLE_BYTES):
                 footer_bytes = metadata.serialized_size + _TRAILER_BYTES
                 kept = kept.of_content(_digest(source, max(0, self.size_bytes - footer_bytes)))
@@ -139,7 +139,7 @@ class CheckpointPart:
                 self._walked.add((row_group, index))
 
     @cached_property
-    def kept_columns(self) -> KeptColumns | None:
+    def derived_columns(self) -> DerivedColumns | None:
         """Where what is worked out from the file is kept for other processes, if anywhere.
 
         A batch is kept for, and taken for, the bytes that are open: all of them where they are in memory,

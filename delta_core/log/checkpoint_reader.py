@@ -25,7 +25,7 @@ from delta_core.log.checkpoint_part import KEY_LEAVES, UNREADABLE, CheckpointPar
 from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import SIDECAR_DIRECTORY, LogFileKind
 from delta_core.storage.log_store import LogStore, ObjectInfo
-from delta_core.storage.side_by_side import MAX_REQUESTS, side_by_side
+from delta_core.storage.parallel import MAX_REQUESTS, parallel
 from delta_core.storage.uri import resolve_data_path, uri_scheme
 
 # Footers are small reads that mostly wait for the store.
@@ -69,7 +69,7 @@ class CheckpointReader:
         """
         parquet = [part for part in files.parts if part.path.endswith(".parquet")]
         lines = [action for part in files.parts if part not in parquet for action in _json_part(store, part)]
-        parts = side_by_side(store, [partial(CheckpointPart, store, part) for part in parquet])
+        parts = parallel(store, [partial(CheckpointPart, store, part) for part in parquet])
         reader = cls(files, parts, lines, store=store)
         reader._check_version()
         return reader

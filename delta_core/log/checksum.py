@@ -167,9 +167,9 @@ def parse_checksum(data: bytes, *, path: str) -> VersionChecksum:
 
 def _require_agreement(fields: Mapping[str, Any], found: VersionChecksum, path: str) -> None:
     """Refuse a file that says two things of the same files, in its counts, histograms and list."""
-    vectors = found.num_deletion_vectors
-    if vectors is not None and vectors > found.num_files:
-        raise _damaged(path, f"numDeletionVectorsOpt is {vectors}, and there are {found.num_files} files")
+    dvs = found.num_deletion_vectors
+    if dvs is not None and dvs > found.num_files:
+        raise _damaged(path, f"numDeletionVectorsOpt is {dvs}, and there are {found.num_files} files")
     _optional_count(fields, "numDeletedRecordsOpt", path)
     counts = {"fileCounts": found.num_files, "totalBytes": found.table_size_bytes}
     _require_histogram(fields, "fileSizeHistogram", counts, path)

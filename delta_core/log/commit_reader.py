@@ -20,7 +20,7 @@ from delta_core.errors import CorruptLogError
 from delta_core.log.bounded_read import read_lines
 from delta_core.log.listing import CommitFile
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.parallel import parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def read_commits(store: LogStore, files: Sequence[CommitFile]) -> tuple[CommitDa
         ObjectNotFoundError: a commit is gone.
         StorageError: among others, because a commit has not the size that was listed.
     """
-    bodies = side_by_side(store, [partial(read_lines, store, file.info) for file in files])
+    bodies = parallel(store, [partial(read_lines, store, file.info) for file in files])
     for file, data in zip(files, bodies, strict=True):
         require_lines(data, path=file.info.path)
     return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from delta_core.boundary import public_class
-from delta_core.dml.arguments import require_text
+from delta_core.dml.arguments import require_string
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
@@ -60,7 +60,7 @@ class FeatureAlterer(TableAlterer):
             PathEscapeError: a file that has to be opened, such as one that a shallow clone shares with its
                 source, is outside the table and the roots that the handle allows; nothing was committed.
         """
-        name = require_text(name, what="name of a feature")
+        name = require_string(name, what="name of a feature")
         return self._adopt(
             drop_feature(
                 self._current(),

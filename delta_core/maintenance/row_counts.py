@@ -19,7 +19,7 @@ from delta_core.actions import AddFile, Metadata, Protocol
 from delta_core.deletion_vectors.file_update import count_records, physical_records
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.parallel import parallel
 from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.transaction.file_actions import add_actions
 
@@ -95,7 +95,7 @@ def _counted(
         index for index, wants in enumerate(wanted) if wants and physical_records(counted[index]) is None
     ]
     reads = [partial(count_records, store, origins[index], access=access) for index in lacking]
-    for index, rows in zip(lacking, side_by_side(store, reads), strict=True):
+    for index, rows in zip(lacking, parallel(store, reads), strict=True):
         add = counted[index]
         counted[index] = replace(add, stats=_with_count(add.stats, rows))
     return counted

@@ -74,14 +74,14 @@ class Contract:
             when the contract names none: then the table's own columns count.
         constraints: (name, SQL predicate) that each row must pass; null passes.
         evolution: which drift is allowed; None when the contract does not say.
-        exact_text: whether text is refused that its column's type would round or cut.
+        exact_string: whether text is refused that its column's type would round or cut.
         show_rows: whether an error may show rows that break the contract.
     """
 
     columns: StructType | None = None
     constraints: tuple[tuple[str, str], ...] = ()
     evolution: Evolution | None = None
-    exact_text: bool = True
+    exact_string: bool = True
     show_rows: bool = True
 
     @property
@@ -120,7 +120,7 @@ class _Contract(_Section):
     columns: Annotated[tuple[_Column, ...], BeforeValidator(_listed)] = ()
     constraints: Annotated[tuple[_Constraint, ...], BeforeValidator(_listed)] = ()
     evolution: _Evolution | None = None
-    exact_text: bool = True
+    exact_string: bool = True
     show_rows: bool = True
 
 
@@ -135,7 +135,7 @@ def load_contract(path: Path | str) -> Contract:
         read_file(path, what=_WHAT),
         source=source,
         what=_WHAT,
-        keys="columns, constraints, evolution, exact_text and show_rows",
+        keys="columns, constraints, evolution, exact_string and show_rows",
         when_large="describe fewer columns",
     )
     return parse_contract(document, source=source)
@@ -170,7 +170,7 @@ def parse_contract(document: Mapping[str, Any], *, source: str = "the job's para
             missing_columns=evolution.missing_columns,
             widen_types=evolution.widen_types,
         ),
-        exact_text=model.exact_text,
+        exact_string=model.exact_string,
         show_rows=model.show_rows,
     )
 

@@ -17,13 +17,13 @@ from delta_core.forks import renew_lock_in_children
 from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
 from delta_core.replay.column_types import MalformedColumn, as_type
 from delta_core.replay.file_chunk import PARTITION, FileChunk, Memo
-from delta_core.replay.map_texts import (
+from delta_core.replay.map_strings import (
     CodedMap,
-    CodedTexts,
+    CodedStrings,
     coded_map,
-    coded_texts,
+    coded_strings,
     plain_map,
-    require_map_of_texts,
+    require_map_of_strings,
 )
 from delta_core.replay.parsed_statistics import statistics_to_json
 from delta_core.replay.tail import LIVE_JSON_KEYS
@@ -201,13 +201,13 @@ class CheckpointChunk:
         """Rows, dead ones included."""
         return self._num_rows
 
-    def partition(self, name: str) -> CodedTexts:
+    def partition(self, name: str) -> CodedStrings:
         """The serialised values of one partition column, by physical name."""
         if self._partitions is not None:
             return self._partitions.get(name)
-        found: CodedTexts | None = self.memo.get((PARTITION, name))
+        found: CodedStrings | None = self.memo.get((PARTITION, name))
         if found is None:
-            found = coded_texts(self.column("partition_values"), name)
+            found = coded_strings(self.column("partition_values"), name)
             self.memo.put((PARTITION, name), found)
         return found
 
@@ -236,12 +236,12 @@ class CheckpointChunk:
 
     def kept(self, name: str, schema: pa.Schema) -> pa.RecordBatch | None:
         """What another process has kept of the chunk. No request."""
-        columns = self.row_group.part.kept_columns
+        columns = self.row_group.part.derived_columns
         return None if columns is None else columns.get(self._kept_name(name), schema, self._num_rows)
 
     def keep(self, name: str, batch: pa.RecordBatch) -> None:
         """Keep it in the store's cache, if it has one."""
-        columns = self.row_group.part.kept_columns
+        columns = self.row_group.part.derived_columns
         if columns is not None:
             columns.put(self._kept_name(name), batch)
 
@@ -294,7 +294,7 @@ class CheckpointChunk:
             if wanted == DELETION_VECTOR_TYPE:
                 return deletion_vectors(values)
             if pa.types.is_map(wanted):
-                require_map_of_texts(values.type)
+                require_map_of_strings(values.type)
                 return values if name == "partition_values" else plain_map(values)
             return as_type(values, wanted)
         except (pa.ArrowException, KeyError, TypeError) as error:

@@ -26,20 +26,20 @@ def as_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     return values.cast(wanted)
 
 
-def is_text(found: pa.DataType) -> bool:
+def is_string(found: pa.DataType) -> bool:
     """Whether it is one of Arrow's types for texts, by itself or in a dictionary."""
     plain = found.value_type if pa.types.is_dictionary(found) else found
     # Not every writer says of its texts that they are UTF-8.
-    return any(is_one(plain) for is_one in _TEXTS)
+    return any(is_one(plain) for is_one in _STRINGS)
 
 
 def _is_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_string(wanted):
-        return is_text(found)
+        return is_string(found)
     return bool(pa.types.is_integer(wanted) and pa.types.is_integer(found))
 
 
-_TEXTS = (
+_STRINGS = (
     pa.types.is_string,
     pa.types.is_large_string,
     pa.types.is_string_view,

@@ -98,8 +98,8 @@ def _compared(suspects: list[tuple[FileChunk, npt.NDArray[np.int64]]]) -> str | 
     for (chunk, rows), texts in zip(suspects, paths, strict=True):
         for place in np.flatnonzero(pc.is_in(texts, several).to_numpy(zero_copy_only=False)):
             path = texts[int(place)].as_py()
-            vector = chunk.column("deletion_vector")[int(rows[place])].as_py()
-            key = (path, repr(vector))
+            dv = chunk.column("deletion_vector")[int(rows[place])].as_py()
+            key = (path, repr(dv))
             if key in seen:
                 return str(path)
             seen.add(key)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from delta_core.forks import renew_lock_in_children
-from delta_core.replay.map_texts import CodedTexts, coded_texts
+from delta_core.replay.map_strings import CodedStrings, coded_strings
 
 # Statistics of a column take three arrays of eight bytes a row.
 _MEMO_VALUES = 32
@@ -40,7 +40,7 @@ class FileChunk(Protocol):
         """As `column`, but what has to be decoded for it is not kept."""
         ...
 
-    def partition(self, name: str) -> CodedTexts:
+    def partition(self, name: str) -> CodedStrings:
         """The serialised values of one partition column, by physical name."""
         ...
 
@@ -98,18 +98,18 @@ class MemoryChunk:
         """One column."""
         return self.batch.column(name)
 
-    def partition(self, name: str) -> CodedTexts:
+    def partition(self, name: str) -> CodedStrings:
         """The serialised values of one partition column, by physical name."""
-        found: CodedTexts | None = self.memo.get((PARTITION, name))
+        found: CodedStrings | None = self.memo.get((PARTITION, name))
         if found is None:
-            found = coded_texts(self.batch.column("partition_values"), name)
+            found = coded_strings(self.batch.column("partition_values"), name)
             self.memo.put((PARTITION, name), found)
         return found
 
     def maybe_has_deletion_vectors(self) -> bool:
         """False when no row has one."""
-        vectors = self.batch.column("deletion_vector")
-        return bool(vectors.null_count < len(vectors))
+        dvs = self.batch.column("deletion_vector")
+        return bool(dvs.null_count < len(dvs))
 
     def kept(self, name: str, schema: pa.Schema) -> pa.RecordBatch | None:
         """Commits are small; nothing is kept."""

@@ -22,7 +22,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.replay.checkpoint_chunk import stream_column
 from delta_core.replay.distinct_files import PathNumbers
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
-from delta_core.replay.map_texts import CodedTexts, plain_map
+from delta_core.replay.map_strings import CodedStrings, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
 from delta_core.schema.arrow_values import ARROW_FALSE, arrow_array
 from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_text, with_letters
@@ -125,13 +125,13 @@ class LiveFiles:
             columns = {name: slot.chunk.passing(name) for name in others}
             start = 0
             while start < slot.chunk.num_rows:
-                _, texts = next(pieces)
-                if not len(texts):
+                _, strings = next(pieces)
+                if not len(strings):
                     continue
-                piece = {name: values.slice(start, len(texts)) for name, values in columns.items()}
-                piece["stats"] = texts
-                dead = None if slot.dead is None else slot.dead[start : start + len(texts)]
-                start += len(texts)
+                piece = {name: values.slice(start, len(strings)) for name, values in columns.items()}
+                piece["stats"] = strings
+                dead = None if slot.dead is None else slot.dead[start : start + len(strings)]
+                start += len(strings)
                 arrays = []
                 for item in LIVE_FILE_SCHEMA:
                     values = piece[item.name]
@@ -153,7 +153,7 @@ class LiveFiles:
         """
         return pa.chunked_array([coded.to_array() for coded in self.coded_partition(name)], pa.string())
 
-    def coded_partition(self, name: str) -> list[CodedTexts]:
+    def coded_partition(self, name: str) -> list[CodedStrings]:
         """As `partition_column`, with distinct texts apart, for each chunk. Costs next to nothing again."""
         coded = ((slot, slot.chunk.partition(name)) for slot in self._slots)
         return [values if slot.dead is None else values.take(~slot.dead) for slot, values in coded]
@@ -220,7 +220,7 @@ class LiveFiles:
             slots.append(replace(slot, dead=dead))
         return LiveFiles(slots)
 
-    def rows_among(self, paths: pa.StringArray, vectors: Callable[[], pa.Array]) -> BoolMask | None:
+    def rows_among(self, paths: pa.StringArray, dvs: Callable[[], pa.Array]) -> BoolMask | None:
         """Which rows are files that the checkpoint brought, removed since or not; None when none is.
 
         Args:
@@ -232,7 +232,7 @@ class LiveFiles:
         rows = np.flatnonzero(self._numbers.among(paths))
         if not len(rows):
             return None
-        keys = _file_keys(paths, vectors(), rows)
+        keys = _file_keys(paths, dvs(), rows)
         wanted, spellings = set(keys), path_spellings(keys)
         found: set[FileKey] = set()
         for slot in self._slots:
@@ -308,7 +308,7 @@ def may_be_escaped(key: FileKey) -> bool:
 
 def matching_rows(
     paths: pa.Array,
-    vectors: Callable[[], pa.Array | None],
+    dvs: Callable[[], pa.Array | None],
     keys: set[FileKey],
     spellings: pa.Array | None,
 ) -> tuple[npt.NDArray[np.int64], set[FileKey]]:
@@ -320,7 +320,7 @@ def matching_rows(
     rows = _candidates(paths, spellings, keys)
     if not len(rows):
         return rows, set()
-    found = _file_keys(paths, vectors(), rows)
+    found = _file_keys(paths, dvs(), rows)
     exact = np.fromiter((key in keys for key in found), dtype=np.bool_, count=len(found))
     return rows[exact], keys.intersection(found)
 
@@ -358,20 +358,20 @@ def _candidates(paths: pa.Array, spellings: pa.Array | None, keys: set[FileKey])
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _file_keys(paths: pa.Array, vectors: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[FileKey]:
+def _file_keys(paths: pa.Array, dvs: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[FileKey]:
     taken = pa.array(rows)
-    row_vectors = [None] * len(rows) if vectors is None else vectors.take(taken).to_pylist()
+    row_deletion_vectors = [None] * len(rows) if dvs is None else dvs.take(taken).to_pylist()
     return [
-        (canonical_log_path(path), _unique_id(vector))
-        for path, vector in zip(paths.take(taken).to_pylist(), row_vectors, strict=True)
+        (canonical_log_path(path), _unique_id(dv))
+        for path, dv in zip(paths.take(taken).to_pylist(), row_deletion_vectors, strict=True)
     ]
 
 
-def _unique_id(vector: dict[str, object] | None) -> str:
-    if vector is None:
+def _unique_id(dv: dict[str, object] | None) -> str:
+    if dv is None:
         return ""
-    base = f"{vector['storage_type']}{vector['path_or_inline_dv']}"
-    return base if vector["offset"] is None else f"{base}@{vector['offset']}"
+    base = f"{dv['storage_type']}{dv['path_or_inline_dv']}"
+    return base if dv["offset"] is None else f"{base}@{dv['offset']}"
 
 
 def _deletion_vectors(chunk: FileChunk) -> pa.Array | None:

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 def statistics_to_json(values: pa.StructArray) -> pa.Array:
     """One JSON text per row; null where the row has no statistics."""
     rows = _readable(values).to_pylist()
-    return pa.array([None if row is None else _text(row) for row in rows], pa.string())
+    return pa.array([None if row is None else _string(row) for row in rows], pa.string())
 
 
-def _text(row: dict[str, Any]) -> str:
+def _string(row: dict[str, Any]) -> str:
     return b"".join(_encode(_pruned(row))).decode()
 
 

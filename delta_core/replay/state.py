@@ -20,7 +20,7 @@ from delta_core.replay.column_types import as_type
 from delta_core.replay.distinct_files import distinct_files
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.live_files import LiveFiles, matching_rows, may_be_escaped, path_spellings
-from delta_core.replay.map_texts import plain_map
+from delta_core.replay.map_strings import plain_map
 from delta_core.replay.tail import Fields, FileKey, Tail, live_batch, tombstone_batch
 
 _REMOVE_LEAVES = {
@@ -79,13 +79,13 @@ class Tombstones:
             if keys and batch.num_rows:
                 # Most checkpoints have no tombstones, and then the many paths need not be spelled.
                 spellings = path_spellings(keys) if spellings is None else spellings
-                paths, vectors = batch.column("path"), partial(batch.column, "deletion_vector")
-                gone, found = matching_rows(paths, vectors, keys, spellings)
+                paths, dvs = batch.column("path"), partial(batch.column, "deletion_vector")
+                gone, found = matching_rows(paths, dvs, keys, spellings)
                 kept = np.ones(batch.num_rows, dtype=np.bool_)
                 kept[gone] = False
                 otherwise = {key for key in keys - found if may_be_escaped(key)}
                 if otherwise:
-                    kept[matching_rows(paths, vectors, otherwise, None)[0]] = False
+                    kept[matching_rows(paths, dvs, otherwise, None)[0]] = False
                 batch = batch.filter(pa.array(kept))
             alive = live.rows_among(batch.column("path"), partial(batch.column, "deletion_vector"))
             if alive is not None:

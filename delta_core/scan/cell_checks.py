@@ -73,7 +73,7 @@ def all_equal(column: pa.Array, text: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _repeated(text: str, num_texts: int) -> tuple[pa.Buffer, pa.Buffer]:
+def _repeated(text: str, num_strings: int) -> tuple[pa.Buffer, pa.Buffer]:
     whole = text.encode()
-    offsets = np.arange(num_texts + 1, dtype=np.int32) * np.int32(len(whole))
-    return pa.py_buffer(offsets), pa.py_buffer(whole * num_texts)
+    offsets = np.arange(num_strings + 1, dtype=np.int32) * np.int32(len(whole))
+    return pa.py_buffer(offsets), pa.py_buffer(whole * num_strings)

@@ -159,7 +159,7 @@ class ChangeDataScan:
             if changed is not rules:
                 rules = changed
                 self._require_changes(version, rules)
-            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _date_text(version, times[version])}
+            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _date_string(version, times[version])}
             # What the commit removed may have been partitioned until then.
             replaced = any(isinstance(action, Metadata) for action in actions)
             partitioned = replaced or bool(rules[1].partition_columns)
@@ -252,11 +252,11 @@ class ChangeDataScan:
         for change, only in (("delete", without(after, before)), ("insert", without(before, after))):
             yield _Part(path=add.path, partition_values=values, change=change, only=only)
 
-    def _rows_of(self, vector: DeletionVectorDescriptor | None) -> RowsOfFile | None:
-        if vector is None:
+    def _rows_of(self, dv: DeletionVectorDescriptor | None) -> RowsOfFile | None:
+        if dv is None:
             return None
         return lambda num_rows: read_deletion_vector(
-            self._snapshot.store, vector, num_rows=num_rows, access=self._access
+            self._snapshot.store, dv, num_rows=num_rows, access=self._access
         )
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
@@ -322,7 +322,7 @@ def _require_no_change_columns(snapshot: Snapshot) -> None:
         )
 
 
-def _date_text(version: int, timestamp_ms: int) -> str:
+def _date_string(version: int, timestamp_ms: int) -> str:
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)
     except OverflowError as error:

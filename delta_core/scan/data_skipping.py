@@ -113,9 +113,9 @@ def prune_by_statistics(
         counts = asks_for_counts(others) or not all(map(has_bounds, leaves.values()))
         kept = _kept_statistics(files, leaves, partitions, paths, floats, counts=counts)
         return files.select(np.concatenate([may_match(others, stats) for stats in kept]))
-    texts = files.to_table(["stats"]).column("stats") if leaves else None
+    strings = files.to_table(["stats"]).column("stats") if leaves else None
     return files.select(
-        may_match(others, _stats_columns(files.num_files, texts, leaves, partitions, paths, floats))
+        may_match(others, _stats_columns(files.num_files, strings, leaves, partitions, paths, floats))
     )
 
 
@@ -145,10 +145,10 @@ def files_may_match(
     if leaves and kept.any():
         # Only what the partition values leave over has its statistics parsed.
         rows = pa.array(np.flatnonzero(kept))
-        texts = files.column("stats").take(rows)
+        strings = files.column("stats").take(rows)
         paths = {path: mapping.physical_path(path, schema) for path in leaves}
         stats = _stats_columns(
-            len(rows), texts, leaves, partitions.take(rows), paths, _were_floats(leaves, schema)
+            len(rows), strings, leaves, partitions.take(rows), paths, _were_floats(leaves, schema)
         )
         kept[kept] = may_match(predicate, stats)
     return kept
@@ -245,16 +245,16 @@ def _named_partitions(predicate: Expression, partition_columns: Sequence[str]) -
 
 def _stats_columns(
     num_files: int,
-    texts: pa.ChunkedArray | None,
+    strings: pa.ChunkedArray | None,
     leaves: Mapping[tuple[str, ...], DataType],
     partitions: pa.Table,
     paths: Mapping[tuple[str, ...], tuple[str, ...]],
     floats: Set[tuple[str, ...]],
 ) -> StatsColumns:
     """`paths` says where the statistics have each of the `leaves`; `floats` were float columns once."""
-    if texts is None:
+    if strings is None:
         return StatsColumns(num_files=num_files, partitions=partitions)
-    parsed = parse_statistics(texts, {paths[leaf]: data_type for leaf, data_type in leaves.items()})
+    parsed = parse_statistics(strings, {paths[leaf]: data_type for leaf, data_type in leaves.items()})
     return StatsColumns(
         num_files=num_files,
         num_records=parsed.num_records,

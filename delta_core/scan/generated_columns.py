@@ -257,18 +257,18 @@ def _parts(
         units.append(unit)
     if not units or kind not in _TIMES:
         return None
-    texts = [
+    strings = [
         pc.utf8_lpad(pc.cast(found[unit], pa.string()), width=4 if unit == "year" else 2, padding="0")
         for unit in units
     ]
     pattern = {"year": "yyyy", "month": "MM", "day": "dd", "hour": "HH"}
-    joined = pc.binary_join_element_wise(*texts, "-", null_handling="emit_null")
+    joined = pc.binary_join_element_wise(*strings, "-", null_handling="emit_null")
     return _spanned(_parsed(joined, "-".join(pattern[u] for u in units)), units[-1], kind, _zone_of(kind))
 
 
-def _parsed(texts: pa.Array, pattern: str) -> pa.Array:
+def _parsed(strings: pa.Array, pattern: str) -> pa.Array:
     """Texts of a sortable pattern as the first time that they stand for; null for others."""
-    encoded = texts.dictionary_encode()
+    encoded = strings.dictionary_encode()
     format_ = "".join(
         part if part not in _LETTERS else f"%{_DIRECTIVE[part]}" for part in _pattern_parts(pattern)
     )

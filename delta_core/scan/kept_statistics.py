@@ -83,9 +83,9 @@ def parse_side_by_side(chunks: Iterable[FileChunk], leaves: Leaves, *, counts: b
     room = Semaphore(2 * workers)
     with ThreadPoolExecutor(workers, thread_name_prefix="deltaward-statistics") as pool:
         parsing: dict[int, list[Future[ParsedStatistics]]] = {}
-        for chunk, texts in stream_column(unread, "stats", rows=BATCH_ROWS):
+        for chunk, strings in stream_column(unread, "stats", rows=BATCH_ROWS):
             room.acquire()
-            future = pool.submit(parse_statistics, texts, leaves, counts=counts)
+            future = pool.submit(parse_statistics, strings, leaves, counts=counts)
             future.add_done_callback(lambda _: room.release())
             parsing.setdefault(id(chunk), []).append(future)
         for chunk in unread:

@@ -14,13 +14,13 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import conjunction, referenced_names, split_conjuncts
 from delta_core.expressions.skipping import partition_match
 from delta_core.replay.live_files import LiveFiles
-from delta_core.replay.map_texts import CodedTexts, coded_texts
+from delta_core.replay.map_strings import CodedStrings, coded_strings
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import DataType, StructField, StructType
 
-_NO_TEXT = pa.nulls(1, pa.string())
+_NO_STRING = pa.nulls(1, pa.string())
 # Beyond so many nothing is said of the rest: their files are read.
 _MAX_FAILURES = 2000
 
@@ -50,11 +50,11 @@ def typed_partitions(
         field = schema.find(name)
         assert field is not None
         kind = type_to_arrow(field.data_type)
-        texts = _texts(files, mapping.physical_name(field))
+        strings = _strings(files, mapping.physical_name(field))
         try:
-            chunks = [_typed(one, field.data_type) for one in texts]
+            chunks = [_typed(one, field.data_type) for one in strings]
         except CorruptLogError as error:
-            raise _located(error, files, texts, field) from error
+            raise _located(error, files, strings, field) from error
         arrays.append(pa.chunked_array(chunks, kind))
         fields.append(pa.field(field.name, kind))
     if not arrays:
@@ -63,22 +63,22 @@ def typed_partitions(
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _typed(coded: CodedTexts, data_type: DataType) -> pa.Array:
+def _typed(coded: CodedStrings, data_type: DataType) -> pa.Array:
     try:
-        return parse_column(coded.texts, data_type).take(coded.indices())
+        return parse_column(coded.strings, data_type).take(coded.indices())
     except CorruptLogError:
         # The text at fault may be one that no file has any more.
         return parse_column(coded.to_array().dictionary_encode(), data_type)
 
 
 def _located(
-    error: CorruptLogError, files: LiveFiles | pa.Table, texts: list[CodedTexts], field: StructField
+    error: CorruptLogError, files: LiveFiles | pa.Table, strings: list[CodedStrings], field: StructField
 ) -> CorruptLogError:
     """The error with the path of the first file whose value is wrong."""
     if isinstance(files, pa.Table) and "path" not in files.schema.names:
         return error
     paths = (files.to_table(["path"]) if isinstance(files, LiveFiles) else files).column("path").to_pylist()
-    found = (text for one in texts for text in one.to_array().to_pylist())
+    found = (text for one in strings for text in one.to_array().to_pylist())
     for path, text in zip(paths, found, strict=True):
         try:
             parse_column(pa.array([text], pa.string()), field.data_type)
@@ -194,7 +194,7 @@ def _matched_by_value(
     masks, undecided, error = [], [], None
     for coded in files.coded_partition(mapping.physical_name(field)):
         try:
-            values = parse_column(pa.concat_arrays([coded.texts, _NO_TEXT]), field.data_type)
+            values = parse_column(pa.concat_arrays([coded.strings, _NO_STRING]), field.data_type)
         except DeltaError:
             return None
         found = _worked_out(term, pa.table({field.name: values}))
@@ -231,10 +231,10 @@ def _worked_out(term: Expression, partitions: pa.Table) -> _Matched:
     return _Matched(mask, undecided, first_error)
 
 
-def _texts(files: LiveFiles | pa.Table, name: str) -> list[CodedTexts]:
+def _strings(files: LiveFiles | pa.Table, name: str) -> list[CodedStrings]:
     if isinstance(files, LiveFiles):
         return files.coded_partition(name)
-    return [coded_texts(chunk, name) for chunk in files.column("partition_values").chunks]
+    return [coded_strings(chunk, name) for chunk in files.column("partition_values").chunks]
 
 
 def _length(files: LiveFiles | pa.Table) -> int:

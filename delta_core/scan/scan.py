@@ -201,11 +201,11 @@ class Scan:
         return list(self._rows(source))
 
     def _rows(self, source: _Source) -> Iterator[pa.RecordBatch]:
-        store, access, vector = self._snapshot.store, self._access, source.deletion_vector
+        store, access, dv = self._snapshot.store, self._access, source.deletion_vector
         deleted = (
             None
-            if vector is None
-            else lambda num_rows: read_deletion_vector(store, vector, num_rows=num_rows, access=access)
+            if dv is None
+            else lambda num_rows: read_deletion_vector(store, dv, num_rows=num_rows, access=access)
         )
         place = source.place
         # Where partition values decide, every row of a file that is left satisfies what is on them alone.
@@ -221,12 +221,12 @@ class Scan:
         for batch in self.live_files.batches(wanted):
             for start in range(0, batch.num_rows, _FILES_PER_BATCH):
                 rows = (values.to_pylist() for values in batch.slice(start, _FILES_PER_BATCH).columns)
-                for path, pairs, vector, *numbers in zip(*rows, strict=True):
+                for path, pairs, dv, *numbers in zip(*rows, strict=True):
                     base_row_id, version = numbers or (None, None)
                     yield _Source(
                         place=self._access.locate(path, store=store),
                         partition_values=dict(pairs or ()),
-                        deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
+                        deletion_vector=None if dv is None else DeletionVectorDescriptor(**dv),
                         numbers=FileNumbers(base_row_id=base_row_id, default_row_commit_version=version),
                     )
 

@@ -69,7 +69,7 @@ class ParsedStatistics:
 
 
 def parse_statistics(
-    texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType], *, counts: bool = True
+    strings: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType], *, counts: bool = True
 ) -> ParsedStatistics:
     """The statistics of some columns from their JSON texts (PROTOCOL.md, "Per-file Statistics").
 
@@ -85,18 +85,20 @@ def parse_statistics(
         (`writers_bounds`). The maximum of a floating-point column is unknown unless the statistics say that
         there is no NaN.
     """
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
     parts = [_parse_batch(batch, leaves, counts) for chunk in chunks for batch in _batches(chunk)]
     return join_statistics(parts or [_parse_batch(pa.array([], pa.string()), leaves, counts)])
 
 
-def stated_statistics(texts: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]) -> ParsedStatistics:
+def stated_statistics(
+    strings: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]
+) -> ParsedStatistics:
     """The statistics of some columns as their texts state them, for who passes them on.
 
     As `parse_statistics`, but no bound is moved, none is dropped for what another says, and a
     floating-point maximum stays. Null is what a text does not state, or not in the column's type.
     """
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
     parts = [
         _parse_any(batch, leaves, counts=True, bounds=_as_stated)
         for chunk in chunks
@@ -142,20 +144,20 @@ def _concat(arrays: Sequence[pa.Array | None], lengths: Sequence[int]) -> pa.Arr
     return pa.concat_arrays(whole)
 
 
-def _batches(texts: pa.Array) -> Iterable[pa.Array]:
+def _batches(strings: pa.Array) -> Iterable[pa.Array]:
     """Slices that join to far less than Arrow's 2 GiB."""
     rows = BATCH_ROWS
-    if len(texts) > 1 and texts.nbytes > _BATCH_BYTES:
-        rows = max(1, min(rows, int(_BATCH_BYTES / (texts.nbytes / len(texts)))))
-    return [texts.slice(start, rows) for start in range(0, len(texts), rows)]
+    if len(strings) > 1 and strings.nbytes > _BATCH_BYTES:
+        rows = max(1, min(rows, int(_BATCH_BYTES / (strings.nbytes / len(strings)))))
+    return [strings.slice(start, rows) for start in range(0, len(strings), rows)]
 
 
-def _parse_batch(texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> ParsedStatistics:
+def _parse_batch(strings: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> ParsedStatistics:
     if not counts:
-        found = _plausible(_parse_any(texts, leaves, counts=False))
+        found = _plausible(_parse_any(strings, leaves, counts=False))
         if found.counted or _has_all_bounds(found):
             return found
-    return _plausible(_parse_any(texts, leaves, counts=True))
+    return _plausible(_parse_any(strings, leaves, counts=True))
 
 
 def _has_all_bounds(found: ParsedStatistics) -> bool:
@@ -185,12 +187,12 @@ def _unless(wrong: pa.BooleanArray, values: pa.Array) -> pa.Array:
 
 
 def _parse_any(
-    texts: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool, bounds: _Bounds | None = None
+    strings: pa.Array, leaves: Mapping[Path, DataType], *, counts: bool, bounds: _Bounds | None = None
 ) -> ParsedStatistics:
     bounds = bounds or _column_stats
-    table = _read_joined(texts, leaves, counts, may_lack=bounds is _as_stated)
+    table = _read_joined(strings, leaves, counts, may_lack=bounds is _as_stated)
     if table is None:
-        return _parse_slowly(texts, leaves, bounds)
+        return _parse_slowly(strings, leaves, bounds)
     columns = {}
     for path, data_type in leaves.items():
         columns[path] = bounds(
@@ -201,32 +203,32 @@ def _parse_any(
             _field(table, "nanCount", path),
         )
     counted = counts and "numRecords" in table.schema.names
-    records = _single(table.column("numRecords")) if counted else pa.nulls(len(texts), pa.int64())
+    records = _single(table.column("numRecords")) if counted else pa.nulls(len(strings), pa.int64())
     return ParsedStatistics(num_records=records, columns=columns, counted=counts)
 
 
 def _read_joined(
-    texts: pa.Array, leaves: Mapping[Path, DataType], counts: bool, *, may_lack: bool
+    strings: pa.Array, leaves: Mapping[Path, DataType], counts: bool, *, may_lack: bool
 ) -> pa.Table | None:
     """All texts as one table, or None when it is not certain that rows and files correspond."""
-    if len(texts) == 0:
+    if len(strings) == 0:
         return None
-    if not _are_objects(texts):
+    if not _are_objects(strings):
         # A copy of all of them takes nearly as long as reading them does.
-        texts = pc.fill_null(pc.if_else(pc.equal(texts, ""), "{}", texts), "{}")
-        if not _are_objects(texts):
+        strings = pc.fill_null(pc.if_else(pc.equal(strings, ""), "{}", strings), "{}")
+        if not _are_objects(strings):
             return None
-    lines = pa.ListArray.from_arrays(arrow_array([0, len(texts)], pa.int32()), texts)
+    lines = pa.ListArray.from_arrays(arrow_array([0, len(strings)], pa.int32()), strings)
     joined = pc.binary_join(lines, arrow_scalar("\n", pa.string()))[0].as_buffer()
     # A line break inside a text, or two documents in one, would shift all rows behind it.
     breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
-    if breaks != len(texts) - 1:
+    if breaks != len(strings) - 1:
         return None
     schema = _json_schema(leaves, counts)
-    uniform = read_uniform(joined, len(texts), texts[0].as_py(), _as_fields(schema), may_lack=may_lack)
+    uniform = read_uniform(joined, len(strings), strings[0].as_py(), _as_fields(schema), may_lack=may_lack)
     if uniform is not None:
         return uniform
-    longest = int(pc.max(pc.binary_length(texts)).as_py())
+    longest = int(pc.max(pc.binary_length(strings)).as_py())
     try:
         table = arrow_json.read_json(
             pa.BufferReader(joined),
@@ -238,7 +240,7 @@ def _read_joined(
         table.validate(full=True)
     except (pa.ArrowException, ValueError):
         return None
-    return table if table.num_rows == len(texts) else None
+    return table if table.num_rows == len(strings) else None
 
 
 def _as_fields(schema: pa.Schema) -> dict[str, Any]:
@@ -250,10 +252,10 @@ def _as_fields(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _are_objects(texts: pa.Array) -> bool:
+def _are_objects(strings: pa.Array) -> bool:
     """Whether each text begins and ends as an object does."""
-    shaped = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-    return texts.null_count == 0 and bool(pc.all(shaped).as_py())
+    shaped = pc.and_(pc.starts_with(strings, "{"), pc.ends_with(strings, "}"))
+    return strings.null_count == 0 and bool(pc.all(shaped).as_py())
 
 
 def _json_schema(leaves: Mapping[Path, DataType], counted: bool) -> pa.Schema:
@@ -379,14 +381,14 @@ def _typed(values: pa.Array, data_type: DataType) -> pa.Array | None:
 def _typed_timestamps(values: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
     """Only the form that names its instant: with a zone for `timestamp`, without or in UTC for `_ntz`."""
     clear = pc.match_substring_regex(values, _ZONED if data_type == TIMESTAMP else _UNZONED)
-    texts = pc.if_else(clear, values, pa.scalar(None, pa.string()))
+    strings = pc.if_else(clear, values, pa.scalar(None, pa.string()))
     if data_type == TIMESTAMP_NTZ:
-        texts = pc.utf8_rtrim(texts, "Z")
-    return pc.cast(texts, target)
+        strings = pc.utf8_rtrim(strings, "Z")
+    return pc.cast(strings, target)
 
 
-def _parse_slowly(texts: pa.Array, leaves: Mapping[Path, DataType], bounds: _Bounds) -> ParsedStatistics:
-    documents = [_document(text) for text in texts.to_pylist()]
+def _parse_slowly(strings: pa.Array, leaves: Mapping[Path, DataType], bounds: _Bounds) -> ParsedStatistics:
+    documents = [_document(text) for text in strings.to_pylist()]
     records = [_count(document.get("numRecords")) for document in documents]
     columns = {}
     for path, data_type in leaves.items():

@@ -36,7 +36,7 @@ _JSON_NUMBER = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|null)$"
 
 def read_uniform(
     joined: pa.Buffer,
-    num_texts: int,
+    num_strings: int,
     first: str,
     wanted: Mapping[str, pa.DataType | Fields],
     *,
@@ -47,7 +47,7 @@ def read_uniform(
     Args:
         joined: the texts, valid UTF-8, one to a line; each begins and ends as an object does, without a
             line break.
-        num_texts: how many they are.
+        num_strings: how many they are.
         first: the first of them.
         wanted: integers, floats, decimals and strings, by name; a mapping is an object's fields.
         may_lack: whether fields that no text has are left out; then every key is looked at.
@@ -57,14 +57,14 @@ def read_uniform(
         left out. None when the texts are not of one form, lack a field, or a value is not of its type.
     """
     form = _form_of(first)
-    if form is None or not form.has_all_signs(joined, num_texts):
+    if form is None or not form.has_all_signs(joined, num_strings):
         return None
     keys = _wanted_keys(form, wanted, may_lack=may_lack)
     if keys is None:
         return None
     try:
         cells = _Cells(joined, form, form.keys.values() if may_lack else [key for key, _ in keys.values()])
-        if cells.num_rows != num_texts or not cells.have_the_form():
+        if cells.num_rows != num_strings or not cells.have_the_form():
             return None
         values = {path: cells.values(key, data_type) for path, (key, data_type) in keys.items()}
     except pa.ArrowException:
@@ -90,12 +90,12 @@ class _Form:
     constants: Mapping[int, str]
     endings: Mapping[int, str]
 
-    def has_all_signs(self, joined: pa.Buffer, num_texts: int) -> bool:
+    def has_all_signs(self, joined: pa.Buffer, num_strings: int) -> bool:
         """Whether so many texts of the form have as many braces as there are, and there is no backslash."""
         found = np.frombuffer(joined, np.uint8)
         for sign in "{}":
             wanted = sum(text.count(sign) for text in (*self.constants.values(), *self.endings.values()))
-            if np.count_nonzero(found == ord(sign)) != wanted * num_texts:
+            if np.count_nonzero(found == ord(sign)) != wanted * num_strings:
                 return False
         return not any((found == ord(sign)).any() for sign in "\\\r")
 

@@ -78,7 +78,7 @@ def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence
             columns.append(pa.nulls(data.num_rows, target))
         else:
             column = data.column(index)
-            if _may_hold_text(column.type):
+            if _may_hold_string(column.type):
                 _require_unicode(column, field)
             column = _convert(column, target, field)
             if field.name.casefold() in partitions:
@@ -198,14 +198,14 @@ def _convert(
         ) from error
 
 
-def _may_hold_text(data_type: pa.DataType) -> bool:
+def _may_hold_string(data_type: pa.DataType) -> bool:
     types = pa.types
     if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
-        return _may_hold_text(data_type.value_type)
+        return _may_hold_string(data_type.value_type)
     if isinstance(data_type, pa.BaseExtensionType):
-        return _may_hold_text(data_type.storage_type)
+        return _may_hold_string(data_type.storage_type)
     if types.is_nested(data_type):
-        return any(_may_hold_text(data_type.field(at).type) for at in range(data_type.num_fields))
+        return any(_may_hold_string(data_type.field(at).type) for at in range(data_type.num_fields))
     return bool(
         types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type)
     )

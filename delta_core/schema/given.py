@@ -13,12 +13,12 @@ from delta_core.schema.column_paths import shown, walk_fields
 from delta_core.schema.field_metadata import COMMENT_KEY
 from delta_core.schema.types import DataType, StructField, StructType
 
-GivenField: TypeAlias = StructField | pa.Field
-GivenType: TypeAlias = DataType | pa.DataType
-GivenSchema: TypeAlias = StructType | pa.Schema | Sequence[GivenField]
+FieldLike: TypeAlias = StructField | pa.Field
+TypeLike: TypeAlias = DataType | pa.DataType
+SchemaLike: TypeAlias = StructType | pa.Schema | Sequence[FieldLike]
 
 
-def given_schema(schema: GivenSchema) -> StructType:
+def coerce_schema(schema: SchemaLike) -> StructType:
     """A table's schema: whole, or as a list of its columns.
 
     Raises:
@@ -29,11 +29,11 @@ def given_schema(schema: GivenSchema) -> StructType:
     if isinstance(schema, StructType):
         return _checked(schema)
     if isinstance(schema, list | tuple):
-        return StructType(tuple(given_fields(schema)))
+        return StructType(tuple(coerce_fields(schema)))
     raise _refused("schema", schema, "Pass a pyarrow schema, a StructType, or a list of columns.")
 
 
-def given_fields(fields: Iterable[GivenField] | GivenField) -> list[StructField]:
+def coerce_fields(fields: Iterable[FieldLike] | FieldLike) -> list[StructField]:
     """One column, or several.
 
     Raises:
@@ -41,10 +41,10 @@ def given_fields(fields: Iterable[GivenField] | GivenField) -> list[StructField]
     """
     if isinstance(fields, StructField | pa.Field) or not isinstance(fields, Iterable):
         fields = [fields]
-    return [_given_field(field) for field in fields]
+    return [_coerce_field(field) for field in fields]
 
 
-def given_type(data_type: GivenType) -> DataType:
+def coerce_type(data_type: TypeLike) -> DataType:
     """A column's type.
 
     Raises:
@@ -57,7 +57,7 @@ def given_type(data_type: GivenType) -> DataType:
     raise _refused("type", data_type, "Pass a pyarrow type, or one of delta_core.schema.types.")
 
 
-def _given_field(field: object) -> StructField:
+def _coerce_field(field: object) -> StructField:
     if isinstance(field, pa.Field):
         return from_arrow(pa.schema([field])).fields[0]
     if isinstance(field, StructField):

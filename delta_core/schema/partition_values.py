@@ -74,11 +74,11 @@ def serialize(value: object, data_type: DataType) -> str | None:
         case int() if data_type in _INTEGRAL:
             return str(value)
         case float() | int() if data_type in _FRACTIONAL:
-            return _float_text(float(value))
+            return _float_string(float(value))
         case str() if data_type == STRING:
             return value
         case bytes() if data_type == BINARY:
-            return _binary_text(value)
+            return _binary_string(value)
         case dt.datetime() if data_type == TIMESTAMP:
             utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
             return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
@@ -231,7 +231,7 @@ def _fitted(name: str) -> str:
     return f"{_CUT_ESCAPE.sub('', name[: MAX_NAME_BYTES - 1 - len(digest)])}-{digest}"
 
 
-def _float_text(value: float) -> str:
+def _float_string(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -239,7 +239,7 @@ def _float_text(value: float) -> str:
     return repr(value)
 
 
-def _binary_text(value: bytes) -> str:
+def _binary_string(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -30,7 +30,7 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
         ConfigurationError: a `datetime` or a text without a zone, or what is no time.
     """
     if isinstance(when, str):
-        when = _of_text(when, what="timestamp_ms")
+        when = _of_string(when, what="timestamp_ms")
     if isinstance(when, datetime):
         since_epoch = None if when.utcoffset() is None else when - _EPOCH
         if since_epoch is None:
@@ -44,7 +44,7 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
     return whole_number(when, what="timestamp_ms", fix=_TIME_FIX)
 
 
-def _of_text(text: str, *, what: str) -> datetime:
+def _of_string(text: str, *, what: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -70,7 +70,7 @@ def version_or_time(version: Instant | None, timestamp_ms: Instant | None) -> tu
             cause=f"They are {version!r} and {timestamp_ms!r}.",
             fix="Pass one of them.",
         )
-    return None, epoch_ms(_of_text(version, what="version") if isinstance(version, str) else version)
+    return None, epoch_ms(_of_string(version, what="version") if isinstance(version, str) else version)
 
 
 def name_list(names: Iterable[str] | str | None, *, what: str = "columns") -> Sequence[str] | None:

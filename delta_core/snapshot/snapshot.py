@@ -32,8 +32,8 @@ from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
-from delta_core.replay.followed_state import FollowedState
 from delta_core.replay.live_files import LiveFiles
+from delta_core.replay.pending_state import PendingState
 from delta_core.replay.state import ReplayState, build_state, checkpoint_domains, checkpoint_transactions
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
@@ -44,8 +44,8 @@ from delta_core.snapshot.commit_time import (
     version_at_timestamp,
     whole_number,
 )
-from delta_core.snapshot.declaration import Declaration, unlisted_vector
 from delta_core.snapshot.domains import latest_domain
+from delta_core.snapshot.monotonic_versions import load_monotonic, note_version
 from delta_core.snapshot.open_log import (
     OpenLog,
     UnusableFiles,
@@ -55,11 +55,11 @@ from delta_core.snapshot.open_log import (
     open_log,
     warn_damaged,
 )
-from delta_core.snapshot.version_floor import not_below_floor, note_version
+from delta_core.snapshot.table_definition import TableDefinition, unlisted_deletion_vector
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.support import require_log_support, require_read_support
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.writer_kind import WriterKind
 
 
 @public_class
@@ -75,14 +75,14 @@ class Snapshot:
         protocol: Protocol,
         metadata: Metadata,
         log: OpenLog | None = None,
-        state: FollowedState | None = None,
+        state: PendingState | None = None,
         checksum: VersionChecksum | None = None,
     ) -> None:
         """Put the parts together; callers use `load`. Without a log the checksum vouches for the rest."""
         self._store = store
         self._clock = clock
         self._segment = segment
-        self._declared = Declaration(protocol, metadata)
+        self._declared = TableDefinition(protocol, metadata)
         self._log = log
         self._loaded = state
         self._checksum = checksum
@@ -142,7 +142,7 @@ class Snapshot:
             version = version_at_timestamp(store, timestamp_ms)
         began_ms = clock.now_ms()
         if version is None:
-            snapshot = not_below_floor(store, clock, lambda: cls._load(store, None, clock))
+            snapshot = load_monotonic(store, clock, lambda: cls._load(store, None, clock))
         else:
             snapshot = cls._load(store, version, clock)
         snapshot.known_at_ms = began_ms
@@ -173,7 +173,7 @@ class Snapshot:
         clock: Clock,
         log: OpenLog,
         *,
-        state: FollowedState | None = None,
+        state: PendingState | None = None,
         checksum: VersionChecksum | None = None,
     ) -> Snapshot:
         return cls(
@@ -205,7 +205,7 @@ class Snapshot:
             StaleListingError: the store shows less than this process has seen.
         """
         began_ms = self._clock.now_ms()
-        latest = not_below_floor(self._store, self._clock, self._refreshed)
+        latest = load_monotonic(self._store, self._clock, self._refreshed)
         latest.known_at_ms = began_ms
         return latest
 
@@ -421,12 +421,12 @@ class Snapshot:
             where = f"{error.problem.rstrip('.')}: version {self.version} of {self._store.uri!r}"
             raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
         if "deletionVectors" not in (self.protocol.reader_features or ()) and self.files.has_deletion_vectors:
-            raise unlisted_vector(operation, where=f"version {self.version} of {self._store.uri!r}")
+            raise unlisted_deletion_vector(operation, where=f"version {self.version} of {self._store.uri!r}")
 
-    def require_writable(self, *, surface: Surface, operation: str = "write to the table") -> None:
+    def require_writable(self, *, writer_kind: WriterKind, operation: str = "write to the table") -> None:
         """Refuse when the surface could damage the table: UnsupportedTableFeatureError, with the features."""
         self._declared.require_writable(
-            surface=surface,
+            writer_kind=writer_kind,
             has_deletion_vectors=self._may_have_deletion_vectors(),
             has_v2_checkpoint=self.has_v2_checkpoint,
             operation=operation,
@@ -453,7 +453,7 @@ class Snapshot:
         with self._lock:
             if self._loaded is None:
                 require_log_support(self.protocol, operation="list the table's files")
-                self._loaded = FollowedState(base=self._replay())
+                self._loaded = PendingState(base=self._replay())
                 # Not before: whoever is interrupted in between would take the last commit for all of them.
                 self._forget_commits()
             state = self._catch_up()

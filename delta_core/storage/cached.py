@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from delta_core.errors import ConfigurationError
 from delta_core.forks import renew_lock_in_children
+from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
-from delta_core.storage.kept_columns import KeptColumns
 from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed
 from delta_core.storage.stand_in import in_place_of
@@ -90,14 +90,14 @@ class CachedLogStore:
                 self.cache.put(key, found)
         return pa.BufferReader(found)
 
-    def kept_columns(self, path: str) -> KeptColumns | None:
+    def derived_columns(self, path: str) -> DerivedColumns | None:
         """Where what is worked out from an object is kept; None where it may change.
 
         It is the object that was listed last, which need not be the one that the caller has read: bind it to
         those bytes with `of_content`.
         """
         key = self._key(path)
-        return None if key is None else KeptColumns(cache=self.cache, key=key)
+        return None if key is None else DerivedColumns(cache=self.cache, key=key)
 
     def _key(self, path: str) -> str | None:
         with self._lock:
@@ -159,9 +159,9 @@ class CachedLogStore:
         self.inner.persist(paths)
 
 
-def kept_columns(store: LogStore, path: str) -> KeptColumns | None:
+def derived_columns(store: LogStore, path: str) -> DerivedColumns | None:
     """Where what is worked out from an object is kept for other processes; None where there is no cache."""
-    return store.kept_columns(path) if isinstance(store, CachedLogStore) else None
+    return store.derived_columns(path) if isinstance(store, CachedLogStore) else None
 
 
 def with_shared_cache(store: LogStore, *, environment: Mapping[str, str] | None = None) -> LogStore:

@@ -60,7 +60,7 @@ def _of_account(options: StoreOptions) -> str | None:
         or environment_value("GOOGLE_", ["service_account", "service_account_path"])
         or os.environ.get("SERVICE_ACCOUNT")
     )
-    for text in (key, _text_of(path)):
+    for text in (key, _string_of(path)):
         with suppress(ValueError, AttributeError):
             found = json.loads(str(text)).get("gcs_base_url")
             if found:
@@ -68,7 +68,7 @@ def _of_account(options: StoreOptions) -> str | None:
     return None
 
 
-def _text_of(path: object) -> str:
+def _string_of(path: object) -> str:
     with suppress(OSError, ValueError):
         return Path(str(path)).read_text(encoding="utf-8") if path else ""
     return ""

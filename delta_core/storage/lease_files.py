@@ -258,13 +258,13 @@ def record_of_bytes(data: bytes, *, path: str) -> LeaseRecord:
             )
         return LeaseRecord(
             fence=_whole(document["fence"]),
-            holder=_text(document["holder"]),
-            token=_text(document["token"]),
-            nonce=_text(document["nonce"]),
+            holder=_string(document["holder"]),
+            token=_string(document["token"]),
+            nonce=_string(document["nonce"]),
             ttl_ms=_whole(document["ttlMs"]),
             state=LeaseState(document["state"]),
             version=None if document.get("version") is None else _whole(document["version"]),
-            table_id=None if document.get("tableId") is None else _text(document["tableId"]),
+            table_id=None if document.get("tableId") is None else _string(document["tableId"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LeaseFileError(
@@ -284,7 +284,7 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     value.encode()  # half a character is none

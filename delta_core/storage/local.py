@@ -299,7 +299,7 @@ class LocalLogStore:
         try:
             with self._directory_of(path, flush=flush) as directory:
                 if not flush and self._flusher is None:
-                    self._flusher = FileSystemFlush(self._root_text)
+                    self._flusher = FileSystemFlush(self._root_string)
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
                 inside = is_in(directory, name)
         except OSError as error:
@@ -377,10 +377,10 @@ class LocalLogStore:
 
     def _place(self, path: str) -> str:
         """As `_resolve`, without an object for each part."""
-        return f"{self._root_text}/{'/'.join(self._parts(path))}"
+        return f"{self._root_string}/{'/'.join(self._parts(path))}"
 
     @cached_property
-    def _root_text(self) -> str:
+    def _root_string(self) -> str:
         return os.fspath(self._root).rstrip("/")
 
     def _resolve(self, path: str, *, directory: bool = False) -> Path:

@@ -29,11 +29,11 @@ from delta_core.storage.client_library import require_own_library
 from delta_core.storage.listed_files import ListedFiles, ListedRows
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
+from delta_core.storage.parallel import parallel
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
 from delta_core.storage.request_meter import METER
-from delta_core.storage.side_by_side import side_by_side
 from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import has_control_characters, plain_parts
 
@@ -318,7 +318,7 @@ class ObjectLogStore:
 
     def persist(self, paths: Sequence[str]) -> None:
         """What a store has acknowledged is durable; only that it is there is checked. A request for each."""
-        side_by_side(self, [_bound(self.head, path) for path in paths])
+        parallel(self, [_bound(self.head, path) for path in paths])
 
     # ------------------------------------------------------------ helpers
 

@@ -14,8 +14,8 @@ from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.cached import with_shared_cache
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.store_options import option_texts
-from delta_core.storage.uri import uri_scheme, uri_text
+from delta_core.storage.store_options import option_strings
+from delta_core.storage.uri import uri_scheme, uri_string
 
 StoreOpener = Callable[[str, Mapping[str, str], Clock], LogStore]
 
@@ -72,7 +72,7 @@ def open_store(
         ConfigurationError: a storage option is not known or its value is not plain, or a package that the
             store needs is missing.
     """
-    text = uri_text(uri)
+    text = uri_string(uri)
     scheme = uri_scheme(text)
     opener = _OPENERS.get(scheme) or _installed_openers().get(scheme)
     if opener is None:
@@ -82,12 +82,12 @@ def open_store(
             cause=f"Supported are plain local paths and the schemes: {supported}.",
             fix="Pass one of those, or install the package that has the store.",
         )
-    return with_shared_cache(opener(text, option_texts(storage_options), clock))
+    return with_shared_cache(opener(text, option_strings(storage_options), clock))
 
 
 def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:
     """The options for one of several stores that share them, as those of a job do: a local one takes none."""
-    is_local = uri_scheme(uri_text(uri)) in (None, "file")
+    is_local = uri_scheme(uri_string(uri)) in (None, "file")
     return {} if is_local or storage_options is None else storage_options
 
 

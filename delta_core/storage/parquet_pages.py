@@ -31,8 +31,8 @@ _DATA_HEADERS = (5, 8)
 _ENCODINGS = {5: 2, 8: 4}
 _BY_DICTIONARY = (2, 8)
 _DICTIONARY_PAGE = 2
-_TEXTS = 6
-_MAX_TEXT_BYTES = 2 << 30
+_STRINGS = 6
+_MAX_STRING_BYTES = 2 << 30
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
@@ -70,17 +70,17 @@ def check_pages(source: pa.NativeFile, chunk: ColumnChunk) -> None:
             raise MalformedFooter(f"the column {chunk.path} is in more than {pages} pages")
     if (
         dictionary is not None
-        and chunk.physical_type == _TEXTS
-        and numbered * dictionary[2] > _MAX_TEXT_BYTES
+        and chunk.physical_type == _STRINGS
+        and numbered * dictionary[2] > _MAX_STRING_BYTES
     ):
-        longest = _longest_text(source, chunk, *dictionary)
-        if numbered * longest > _MAX_TEXT_BYTES:
+        longest = _longest_string(source, chunk, *dictionary)
+        if numbered * longest > _MAX_STRING_BYTES:
             raise MalformedFooter(
                 f"{numbered} values of {chunk.path} are each one of some texts of up to {longest} bytes"
             )
 
 
-def _longest_text(source: pa.NativeFile, chunk: ColumnChunk, at: int, stored: int, size: int) -> int:
+def _longest_string(source: pa.NativeFile, chunk: ColumnChunk, at: int, stored: int, size: int) -> int:
     """Bytes of a dictionary's longest text; 0 where it cannot be read, and so will not be by Arrow."""
     data = bytes(source.read_at(stored, at))
     try:

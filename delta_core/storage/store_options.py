@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from delta_core.errors import ConfigurationError
-from delta_core.plain_values import value_text
+from delta_core.plain_values import value_string
 from delta_core.storage.store_path import has_control_characters
 
 CLIENT_OPTIONS = frozenset(
@@ -109,7 +109,7 @@ def checked_options(
     return StoreOptions(service=service, client=client, own=ours)
 
 
-def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+def option_strings(options: Mapping[str, object] | None) -> dict[str, str]:
     """Storage options as texts, from what a Python program writes: True and False, numbers, NumPy's too.
 
     Raises:
@@ -126,7 +126,7 @@ def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
         )
     found: dict[str, str] = {}
     for name, value in options.items():
-        text = value_text(value)
+        text = value_string(value)
         if not isinstance(name, str):
             raise ConfigurationError(
                 f"The name of a storage option is of the type {type(name).__name__}.", fix="Pass a text."

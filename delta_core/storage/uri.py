@@ -41,7 +41,7 @@ def uri_scheme(uri: str) -> str | None:
     return match.group(1).lower() if match else None
 
 
-def uri_text(uri: str | os.PathLike[str]) -> str:
+def uri_string(uri: str | os.PathLike[str]) -> str:
     """A URI or path as text.
 
     Raises:
@@ -66,7 +66,7 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
         InvalidUriError: no text, empty, contains NUL, names a remote host or the home of nobody, is of a
             scheme without a store, or has a name that is not UTF-8.
     """
-    text = uri_text(uri)
+    text = uri_string(uri)
     if not text:
         raise InvalidUriError("The table URI is empty.", fix="Pass a path or a file: URI.")
     if len(text) > MAX_PATH_CHARACTERS:
@@ -74,7 +74,7 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
     if "\0" in text:
         raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")
     scheme = uri_scheme(text)
-    if scheme is not None and not _is_text(text):
+    if scheme is not None and not _is_string(text):
         raise InvalidUriError(
             "The table URI cannot be decoded.",
             cause="Its percent-escapes are not UTF-8.",
@@ -226,7 +226,7 @@ def resolve_data_path(raw_log_path: str, *, root_uri: str) -> str:
 
 
 def _below_remote_root(raw_log_path: str, root_uri: str) -> str:
-    if not _is_text(raw_log_path):
+    if not _is_string(raw_log_path):
         raise _escape(raw_log_path, root_uri, "its percent-escapes are not UTF-8, and names in the store are")
     if uri_scheme(raw_log_path) is not None:
         path = path_below(raw_log_path, root_uri=root_uri)
@@ -332,7 +332,7 @@ def _path_of_file_uri(uri: str) -> str:
     return unquote(rest, errors=_AS_NAMED) or "/"
 
 
-def _is_text(raw: str) -> bool:
+def _is_string(raw: str) -> bool:
     if "%" not in raw:
         return True
     try:

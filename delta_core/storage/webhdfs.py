@@ -23,8 +23,8 @@ from delta_core.errors import (
     StorageFullError,
 )
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.parallel import parallel
 from delta_core.storage.ranged_input import open_ranged
-from delta_core.storage.side_by_side import side_by_side
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.webhdfs_address import webhdfs_address
 from delta_core.storage.webhdfs_client import (
@@ -260,7 +260,7 @@ class WebHdfsLogStore:
 
     def persist(self, paths: Sequence[str]) -> None:
         """See that objects are there: what was closed is durable. One request each, side by side."""
-        side_by_side(self, [partial(self.head, path) for path in paths])
+        parallel(self, [partial(self.head, path) for path in paths])
 
     # ------------------------------------------------------------ helpers
 

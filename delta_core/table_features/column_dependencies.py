@@ -75,10 +75,10 @@ def _expressions(field: StructField) -> Iterator[tuple[UseKind, str]]:
         yield UseKind.GENERATED, generation
     invariant = field.metadata.get(INVARIANTS_KEY)
     if invariant is not None:
-        yield UseKind.INVARIANT, _invariant_text(invariant)
+        yield UseKind.INVARIANT, _invariant_string(invariant)
 
 
-def _invariant_text(raw: object) -> str:
+def _invariant_string(raw: object) -> str:
     """The SQL of an invariant; what cannot be read is taken as if all of it were SQL."""
     try:
         document = orjson.loads(raw) if isinstance(raw, str) else raw

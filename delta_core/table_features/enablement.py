@@ -16,7 +16,7 @@ from typing import Any
 
 from delta_core.actions import Protocol
 from delta_core.errors import InvalidTablePropertyError, UnsupportedTableFeatureError
-from delta_core.plain_values import value_text
+from delta_core.plain_values import value_string
 from delta_core.schema.types import (
     TIMESTAMP_NTZ,
     VARIANT,
@@ -28,7 +28,7 @@ from delta_core.schema.types import (
 )
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
-from delta_core.table_features.table_properties import canonical_text
+from delta_core.table_features.table_properties import canonical_string
 from delta_core.table_features.upgrade import (
     FEATURE_READER_VERSION,
     FEATURE_WRITER_VERSION,
@@ -126,21 +126,21 @@ class ProtocolRequest:
         """Sort the properties that a user gives.
 
         Raises:
-            InvalidTablePropertyError: a name or value that `property_texts` refuses, a version that is none,
-                versions that do not go together, or a feature with another value than `supported`.
+            InvalidTablePropertyError: a name or value that `property_strings` refuses, a version that the
+                protocol does not have, versions that do not go together, or a feature with another value than `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
         features: set[str] = set()
         versions: dict[str, int] = {}
         properties: dict[str, str] = {}
-        for key, value in property_texts(given).items():
+        for key, value in property_strings(given).items():
             folded = key.lower()
             if folded.startswith(FEATURE_PREFIX):
                 features.add(_named_feature(key, value))
             elif folded in _VERSIONS:
                 versions[folded] = _version(key, value, highest=_VERSIONS[folded])
             else:
-                properties[key] = canonical_text(key, value)
+                properties[key] = canonical_string(key, value)
         reader = versions.get(MIN_READER_VERSION.lower())
         writer = versions.get(MIN_WRITER_VERSION.lower())
         if (reader or 1) >= FEATURE_READER_VERSION and (writer or 1) < FEATURE_WRITER_VERSION:
@@ -166,7 +166,7 @@ class ProtocolRequest:
         return protocol == _requested(protocol, self)
 
 
-def property_texts(given: Mapping[str, object]) -> dict[str, str]:
+def property_strings(given: Mapping[str, object]) -> dict[str, str]:
     """Table properties as texts, from what a Python program writes: True and False, numbers, NumPy's too.
 
     Raises:
@@ -181,7 +181,7 @@ def property_texts(given: Mapping[str, object]) -> dict[str, str]:
         )
     found: dict[str, str] = {}
     for key, value in given.items():
-        text = value_text(value)
+        text = value_string(value)
         if not isinstance(key, str) or text is None:
             raise InvalidTablePropertyError(
                 f"The table property {key!r} cannot be {value!r}.",

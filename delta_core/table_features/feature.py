@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
-from delta_core.table_features.surface import (
-    ALL_SURFACES,
+from delta_core.table_features.writer_kind import (
+    ALL_WRITER_KINDS,
     AS_THEY_STAND,
-    NO_SURFACES,
+    NO_WRITER_KINDS,
     ROWS_WITHOUT_SPARK,
     WITHOUT_SPARK,
-    Surface,
+    WriterKind,
 )
 
 
@@ -58,7 +58,7 @@ class TableFeature:
     legacy_writer_version: int | None = None
     readable: bool = True
     plain_rows: bool = True
-    writable_by: frozenset[Surface] = NO_SURFACES
+    writable_by: frozenset[WriterKind] = NO_WRITER_KINDS
     requires: frozenset[str] = frozenset()
     active: ActiveProbe = lambda _: True
 
@@ -129,10 +129,10 @@ READ_PROBES: dict[str, ActiveProbe] = {
 _DOMAINS = frozenset({"domainMetadata"})
 
 _ALL = (
-    TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_SURFACES),
-    TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_SURFACES),
+    TableFeature(name="appendOnly", legacy_writer_version=2, writable_by=ALL_WRITER_KINDS),
+    TableFeature(name="invariants", legacy_writer_version=2, writable_by=ALL_WRITER_KINDS),
     TableFeature(
-        name="checkConstraints", legacy_writer_version=3, writable_by=ALL_SURFACES, active=_constraints
+        name="checkConstraints", legacy_writer_version=3, writable_by=ALL_WRITER_KINDS, active=_constraints
     ),
     # Checkpoints hold no change data, and a vacuum leaves its folder alone.
     TableFeature(
@@ -165,9 +165,9 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
-    TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_SURFACES),
-    TableFeature(name="vacuumProtocolCheck", in_reader=True, writable_by=ALL_SURFACES),
-    TableFeature(name="domainMetadata", writable_by=ALL_SURFACES),
+    TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_WRITER_KINDS),
+    TableFeature(name="vacuumProtocolCheck", in_reader=True, writable_by=ALL_WRITER_KINDS),
+    TableFeature(name="domainMetadata", writable_by=ALL_WRITER_KINDS),
     TableFeature(
         name="deletionVectors",
         in_reader=True,
@@ -175,18 +175,18 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_deletion_vectors,
     ),
-    TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_SURFACES, active=_v2_policy),
+    TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_WRITER_KINDS, active=_v2_policy),
     # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
     TableFeature(name="rowTracking", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
-        writable_by=ALL_SURFACES,
+        writable_by=ALL_WRITER_KINDS,
         active=_enabled("delta.enableInCommitTimestamps"),
     ),
     # A checkpoint holds no commit. A vacuum's commits need a time in them, and a clean-up goes by such times.
     TableFeature(
         name="inCommitTimestamp-preview",
-        writable_by=frozenset({Surface.CHECKPOINT}),
+        writable_by=frozenset({WriterKind.CHECKPOINT}),
         active=_enabled("delta.enableInCommitTimestamps-preview"),
     ),
     TableFeature(
@@ -197,7 +197,7 @@ _ALL = (
     # Tags, providers and the domain are copied; new files have statistics of the columns in the domain.
     TableFeature(name="clustering", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
     # It binds who cleans up the log alone; checkpoints are written by who knows their version's protocol.
-    TableFeature(name="checkpointProtection", writable_by=ALL_SURFACES),
+    TableFeature(name="checkpointProtection", writable_by=ALL_WRITER_KINDS),
     # Every commit is held against the rules, and a vacuum leaves the folder of Iceberg's metadata alone.
     TableFeature(
         name="icebergCompatV1",

@@ -67,12 +67,12 @@ class LoggedFile:
     Attributes:
         path: as in the log.
         stats: its statistics as JSON; None where there are none.
-        has_vector: whether it has a deletion vector.
+        has_deletion_vector: whether it has a deletion vector.
     """
 
     path: str
     stats: str | None
-    has_vector: bool
+    has_deletion_vector: bool
 
 
 def active_compatibility(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
@@ -265,8 +265,10 @@ def _physical_partitions(metadata: Metadata) -> tuple[str, ...]:
 def _of_files(actions: Iterable[Action], live: Iterable[LoggedFile]) -> Iterator[str]:
     for action in actions:
         if isinstance(action, AddFile):
-            has_vector = action.deletion_vector is not None
-            yield from _of_file(LoggedFile(path=action.path, stats=action.stats, has_vector=has_vector))
+            has_deletion_vector = action.deletion_vector is not None
+            yield from _of_file(
+                LoggedFile(path=action.path, stats=action.stats, has_deletion_vector=has_deletion_vector)
+            )
     for file in live:
         yield from _of_file(file)
 
@@ -274,7 +276,7 @@ def _of_files(actions: Iterable[Action], live: Iterable[LoggedFile]) -> Iterator
 def _of_file(file: LoggedFile) -> Iterator[str]:
     if not _has_row_count(file.stats):
         yield f"the number of rows of {file.path} is not known (numRecords)"
-    if file.has_vector:
+    if file.has_deletion_vector:
         yield f"{file.path} has a deletion vector"
 
 

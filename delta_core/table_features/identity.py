@@ -261,12 +261,12 @@ def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
     return with_high_water_marks(schema, reached)
 
 
-def differ_in_marks_alone(before: StructType, after: StructType) -> bool:
+def differ_in_high_water_marks_alone(before: StructType, after: StructType) -> bool:
     """Whether two schemas are the same but for how far identity columns have got.
 
     A commit that lost against such a change generates its values again; nothing that it read is different.
     """
-    return before != after and _without_marks(before) == _without_marks(after)
+    return before != after and _without_high_water_marks(before) == _without_high_water_marks(after)
 
 
 def refuse_explicit_values(schema: StructType, given: Iterable[str]) -> None:
@@ -316,7 +316,7 @@ def _physical(field: StructField) -> str:
     return str(field.metadata.get(NAME_KEY, field.name)).casefold()
 
 
-def _without_marks(schema: StructType) -> StructType:
+def _without_high_water_marks(schema: StructType) -> StructType:
     return StructType(tuple(without_metadata(field, (IDENTITY_MARK_KEY,)) for field in schema))
 
 

@@ -44,8 +44,9 @@ class TableState:
 
     Attributes:
         has_deletion_vectors: whether a live file has one; True when it is not known.
-        has_removed_vectors: whether a tombstone has one while its file is live without; who tells files apart
-            by their paths alone takes the one for the other's removal. True when it is not known.
+        has_removed_deletion_vectors: whether a tombstone has one and its live file has none. A reader that
+            identifies files by path alone takes the tombstone for the removal of the live file. True when it is
+            not known.
         has_row_ids: whether a live file says which ids its rows have; True when it is not known.
         has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when it is not known.
         domains: metadata domains by name.
@@ -61,7 +62,7 @@ class TableState:
     version: int
     oldest_version: int = 0
     has_deletion_vectors: bool = True
-    has_removed_vectors: bool = True
+    has_removed_deletion_vectors: bool = True
     has_v2_checkpoint: bool = True
     has_row_ids: bool = True
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict, hash=False)
@@ -160,8 +161,8 @@ def _physical_names(state: TableState) -> Iterator[Trace]:
         )
 
 
-def _tombstones_with_vectors(state: TableState) -> Iterator[Trace]:
-    if state.has_removed_vectors:
+def _tombstones_with_deletion_vectors(state: TableState) -> Iterator[Trace]:
+    if state.has_removed_deletion_vectors:
         yield Trace(
             what="a file is live whose removal, with a deletion vector, the log still remembers",
             remedy="write that file anew, or let delta.deletedFileRetentionDuration pass",
@@ -256,7 +257,7 @@ RULES: Mapping[str, RemovalRule] = {
     "deletionVectors": RemovalRule(
         traces=(
             _in_use("deletionVectors", "deletion vectors are in use", "turn them off and purge the table"),
-            _tombstones_with_vectors,
+            _tombstones_with_deletion_vectors,
         ),
         history=HistoryRule.WITHOUT_TRACES,
         properties=("delta.enableDeletionVectors",),

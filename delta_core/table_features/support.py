@@ -13,8 +13,8 @@ from delta_core.table_features.feature import (
     reader_features,
     writer_features,
 )
-from delta_core.table_features.surface import Surface, in_words
 from delta_core.table_features.type_widening import unsupported_changes
+from delta_core.table_features.writer_kind import WriterKind, in_words
 
 MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
@@ -92,7 +92,7 @@ def require_write_support(
     protocol: Protocol,
     metadata: Metadata,
     *,
-    surface: Surface,
+    writer_kind: WriterKind,
     has_deletion_vectors: bool = True,
     has_v2_checkpoint: bool = True,
     operation: str = "write to the table",
@@ -115,7 +115,7 @@ def require_write_support(
         metadata,
         has_deletion_vectors=has_deletion_vectors,
         has_v2_checkpoint=has_v2_checkpoint,
-        through_scan=not surface.opens_data_files,
+        through_scan=not writer_kind.opens_data_files,
         operation=operation,
     )
     if protocol.min_writer_version > MAX_WRITER_VERSION:
@@ -123,9 +123,9 @@ def require_write_support(
     facts = TableFacts(
         metadata=metadata, has_deletion_vectors=has_deletion_vectors, has_v2_checkpoint=has_v2_checkpoint
     )
-    refused = [name for name in sorted(writer_features(protocol)) if not _may_write(name, facts, surface)]
+    refused = [name for name in sorted(writer_features(protocol)) if not _may_write(name, facts, writer_kind)]
     if refused:
-        raise _unsupported(refused, operation, surface)
+        raise _unsupported(refused, operation, writer_kind)
 
 
 def _may_read(name: str, facts: TableFacts, through_scan: bool) -> bool:
@@ -136,25 +136,25 @@ def _may_read(name: str, facts: TableFacts, through_scan: bool) -> bool:
     return readable or not READ_PROBES.get(name, feature.active)(facts)
 
 
-def _may_write(name: str, facts: TableFacts, surface: Surface) -> bool:
+def _may_write(name: str, facts: TableFacts, writer_kind: WriterKind) -> bool:
     feature = FEATURES.get(name)
     if feature is None:
         return False
-    return surface in feature.writable_by or not feature.active(facts)
+    return writer_kind in feature.writable_by or not feature.active(facts)
 
 
 def _unsupported(
-    names: Iterable[str], operation: str, surface: Surface | None = None
+    names: Iterable[str], operation: str, writer_kind: WriterKind | None = None
 ) -> UnsupportedTableFeatureError:
     listed = list(names)
     unknown = [name for name in listed if name not in FEATURES]
     cause = "The table uses a feature that this version of deltaward does not support"
-    if surface is not None and len(unknown) < len(listed):
-        cause += f" for {surface.words}"
+    if writer_kind is not None and len(unknown) < len(listed):
+        cause += f" for {writer_kind.words}"
     if unknown:
         cause += f" ({', '.join(unknown)}: not known at all)"
     fix = "Use an engine that supports the feature, or drop the feature from the table with it."
-    able = None if surface is None else _able(listed)
+    able = None if writer_kind is None else _able(listed)
     if able:
         fix += f" What deltaward does to such a table: {able}."
     return UnsupportedTableFeatureError(

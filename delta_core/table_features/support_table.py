@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from delta_core.table_features.feature import FEATURES, TableFeature
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
-_SURFACES = "".join(
-    f"- **{item.heading[0].upper()}{item.heading[1:]}**: {item.description}.\n" for item in Surface
+_WRITER_KINDS = "".join(
+    f"- **{item.heading[0].upper()}{item.heading[1:]}**: {item.description}.\n" for item in WriterKind
 )
 
 _HEAD = f"""# Protocol support
@@ -27,11 +27,11 @@ redirects among them: such a table's newest version may not be in its log.
 - **Read**: rows, at any version, through `DeltaTable`, `Scan` and `ChangeDataScan`.
 - **Work on files**: compaction, Z-order, MERGE, restore, verification and Spark's native scan, which open
   data files themselves. Tables that use a feature without it are refused there.
-{_SURFACES}
+{_WRITER_KINDS}
 The columns after "work on files" are writers, each of which asks for itself:
 
-| feature | kind | legacy version | read | work on files | {" | ".join(item.heading for item in Surface)} |
-| --- | --- | --- | --- | --- |{" --- |" * len(Surface)}
+| feature | kind | legacy version | read | work on files | {" | ".join(item.heading for item in WriterKind)} |
+| --- | --- | --- | --- | --- |{" --- |" * len(WriterKind)}
 """
 
 _TAIL = """
@@ -67,7 +67,7 @@ def _row(feature: TableFeature) -> str:
         ", ".join(legacy),
         _yes(feature.readable),
         _yes(feature.readable and feature.plain_rows),
-        *(_yes(item in feature.writable_by) for item in Surface),
+        *(_yes(item in feature.writable_by) for item in WriterKind),
     )
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 

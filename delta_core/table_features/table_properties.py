@@ -128,7 +128,7 @@ _ACCEPTED: dict[Callable[[str], object], str] = {
 }
 
 
-def canonical_text(key: str, text: str) -> str:
+def canonical_string(key: str, text: str) -> str:
     """The spelling of a property's value that every engine understands, where we understand more.
 
     Others compare with `true`, and want intervals to begin with `interval`. What is no value of the

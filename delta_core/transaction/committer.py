@@ -65,8 +65,8 @@ from delta_core.transaction.commit_result import (
     Unknown,
     unknown_outcome,
 )
+from delta_core.transaction.log_tail_guard import LogTailGuard
 from delta_core.transaction.observer import CommitPhase, TransactionObserver
-from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 
 READ_BACK_TRIES = 8
@@ -115,7 +115,7 @@ class Committer:
 
     store: LogStore
     request: CommitRequest
-    guard: StaleWriterGuard
+    guard: LogTailGuard
     clock: Clock
     random: Random
     observer: TransactionObserver

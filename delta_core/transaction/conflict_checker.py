@@ -29,12 +29,12 @@ from delta_core.errors import (
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.row_ids import DOMAIN as ROW_IDS
 from delta_core.transaction.row_ids import enables_row_tracking
 from delta_core.transaction.winning_commit import WinningCommit
 
-RuleFunction = Callable[[TransactionFootprint, WinningCommit], ConcurrentModificationError | None]
+RuleFunction = Callable[[CommitFootprint, WinningCommit], ConcurrentModificationError | None]
 
 INERT_PROPERTIES = frozenset(
     {
@@ -73,7 +73,7 @@ class RuleViolation:
     error: ConcurrentModificationError
 
 
-def find_conflict(transaction: TransactionFootprint, winner: WinningCommit) -> RuleViolation | None:
+def find_conflict(transaction: CommitFootprint, winner: WinningCommit) -> RuleViolation | None:
     """The first rule that forbids ordering the transaction after the winner, or None.
 
     Pure; reads nothing.
@@ -90,7 +90,7 @@ def find_conflict(transaction: TransactionFootprint, winner: WinningCommit) -> R
 
 
 def protocol_changed(
-    transaction: TransactionFootprint, winner: WinningCommit
+    transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
     """The winner changed the protocol, so what was checked before may no longer hold."""
     if winner.protocol is None:
@@ -103,7 +103,7 @@ def protocol_changed(
 
 
 def metadata_changed(
-    transaction: TransactionFootprint, winner: WinningCommit
+    transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
     """The winner changed the metadata.
 
@@ -127,7 +127,7 @@ def metadata_changed(
 
 
 def concurrent_append(
-    transaction: TransactionFootprint, winner: WinningCommit
+    transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
     """The winner added rows that the transaction would have read."""
     if transaction.isolation is IsolationLevel.SNAPSHOT_ISOLATION or transaction.reads.is_empty:
@@ -158,9 +158,7 @@ def concurrent_append(
     )
 
 
-def delete_read(
-    transaction: TransactionFootprint, winner: WinningCommit
-) -> ConcurrentModificationError | None:
+def delete_read(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
     """The winner removed rows that the transaction had read, or a file that it adds once more.
 
     A file is added again to change what is said of it, its statistics for instance. At every level that would
@@ -188,9 +186,7 @@ def delete_read(
     )
 
 
-def delete_delete(
-    transaction: TransactionFootprint, winner: WinningCommit
-) -> ConcurrentModificationError | None:
+def delete_delete(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
     """Both commits remove the same file."""
     if not transaction.removed_files:
         return None
@@ -207,7 +203,7 @@ def delete_delete(
 
 
 def same_application(
-    transaction: TransactionFootprint, winner: WinningCommit
+    transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
     """Both commits set a version for the same application id."""
     app_id = next((t.app_id for t in winner.transactions if t.app_id in transaction.app_ids), None)
@@ -220,9 +216,7 @@ def same_application(
     )
 
 
-def same_domain(
-    transaction: TransactionFootprint, winner: WinningCommit
-) -> ConcurrentModificationError | None:
+def same_domain(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
     """Both commits set the same metadata domain, and none that a stamper follows up by itself.
 
     A commit that brings an earlier state back sets all domains: it says so by leaving those as they are that
@@ -240,7 +234,7 @@ def same_domain(
 
 
 def unnumbered_rows(
-    transaction: TransactionFootprint, winner: WinningCommit
+    transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
     """The winner added rows without ids, and the transaction says that all rows have one.
 
@@ -258,9 +252,7 @@ def unnumbered_rows(
     )
 
 
-def vacuum_started(
-    transaction: TransactionFootprint, winner: WinningCommit
-) -> ConcurrentModificationError | None:
+def vacuum_started(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
     """A vacuum began to delete files, perhaps those that the transaction adds.
 
     Those are files that it wants to use again, and new ones that it wrote longer ago than the vacuum keeps
@@ -279,7 +271,7 @@ def vacuum_started(
 
 
 def _outlived(
-    transaction: TransactionFootprint, winner: WinningCommit, vacuum: CommitInfo
+    transaction: CommitFootprint, winner: WinningCommit, vacuum: CommitInfo
 ) -> ConcurrentModificationError | None:
     if transaction.oldest_file_ms is None or vacuum.timestamp_ms is None:
         return None
@@ -295,7 +287,7 @@ def _outlived(
     )
 
 
-def _vacuum_retention_ms(transaction: TransactionFootprint, vacuum: CommitInfo) -> int:
+def _vacuum_retention_ms(transaction: CommitFootprint, vacuum: CommitInfo) -> int:
     for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
         text = str(vacuum.operation_parameters.get(key, ""))
         if text.isascii() and text.isdigit():
@@ -317,7 +309,7 @@ CONFLICT_RULES: tuple[ConflictRule, ...] = (
 )
 
 
-def _was_read(transaction: TransactionFootprint, remove: RemoveFile) -> bool:
+def _was_read(transaction: CommitFootprint, remove: RemoveFile) -> bool:
     reads = transaction.reads
     if reads.whole_table:
         return True

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from delta_core.actions import Action
 from delta_core.transaction.conflict_checker import RuleViolation
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
 
@@ -45,7 +45,7 @@ class ConflictResolver(Protocol):
         winner: WinningCommit,
         actions: Sequence[Action],
         *,
-        transaction: TransactionFootprint,
+        transaction: CommitFootprint,
     ) -> Resolution | None:
         """What to commit instead, after the winner; None lets the conflict stand.
 

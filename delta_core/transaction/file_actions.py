@@ -76,7 +76,7 @@ def _tags(row: Mapping[str, Any]) -> dict[str, str | None] | None:
 
 
 def _deletion_vector(row: Mapping[str, Any]) -> DeletionVectorDescriptor | None:
-    vector = row.get("deletion_vector")
-    if vector is None or vector["storage_type"] is None:
+    dv = row.get("deletion_vector")
+    if dv is None or dv["storage_type"] is None:
         return None
-    return DeletionVectorDescriptor(**vector)
+    return DeletionVectorDescriptor(**dv)

@@ -10,8 +10,8 @@ from delta_core.actions import Action, CommitInfo, Metadata, Protocol, SetTransa
 from delta_core.errors import CommitError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.file_checks import require_consistent_files
 from delta_core.transaction.in_commit_time import begin_in_commit_times, settled_provenance
 from delta_core.transaction.row_ids import require_enablement
@@ -44,7 +44,7 @@ def final_actions(
     *,
     base: Snapshot | None,
     operation: str,
-    surface: Surface,
+    writer_kind: WriterKind,
     keys: Sequence[SetTransaction],
     reuses_files: bool,
     now_ms: int,
@@ -85,7 +85,7 @@ def final_actions(
     if not protocols and not metadatas:
         return actions
     protocol, metadata = definition_after(base, actions)
-    require_write_support(protocol, metadata, surface=surface)
+    require_write_support(protocol, metadata, writer_kind=writer_kind)
     settled = settled_provenance(base, protocol, metadata)
     # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the protocol
     # changes.

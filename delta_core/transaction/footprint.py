@@ -12,7 +12,7 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.final_actions import definition_after
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import FileMatcher, ReadSet, TransactionFootprint, effective_isolation
+from delta_core.transaction.read_set import CommitFootprint, FileMatcher, ReadSet, effective_isolation
 
 
 def footprint_of(
@@ -22,9 +22,9 @@ def footprint_of(
     reads: ReadSet,
     isolation: IsolationLevel | None,
     reuses_files: bool,
-    stamped_domains: frozenset[str],
+    rebased_domains: frozenset[str],
     known_at_ms: int,
-) -> TransactionFootprint:
+) -> CommitFootprint:
     """What winning commits are held against.
 
     Args:
@@ -32,20 +32,20 @@ def footprint_of(
         base: the table before; None for one that is created.
         reads: what the actions depend on.
         isolation: instead of the table's own level (`delta.isolationLevel`).
-        reuses_files, stamped_domains, known_at_ms: see `TransactionFootprint`.
+        reuses_files, rebased_domains, known_at_ms: see `CommitFootprint`.
     """
     level = isolation
     if level is None:
         properties = TableProperties.of(definition_after(base, actions).metadata.configuration)
         level = IsolationLevel(str(properties.isolation_level))
-    return TransactionFootprint.of(
+    return CommitFootprint.of(
         actions,
         reads=reads,
         isolation=effective_isolation(actions, level),
         base_metadata=None if base is None else base.metadata,
         matcher=_matcher(base, actions),
         reuses_files=reuses_files,
-        stamped_domains=stamped_domains,
+        rebased_domains=rebased_domains,
         known_at_ms=known_at_ms,
     )
 

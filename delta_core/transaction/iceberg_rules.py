@@ -63,6 +63,6 @@ def _staying(base: Snapshot, actions: Sequence[Action]) -> Iterator[LoggedFile]:
     """The live files that the commit leaves as they are."""
     touched = {canonical_log_path(a.path) for a in actions if isinstance(a, AddFile | RemoveFile)}
     for batch in base.files.batches(["path", "stats", "deletion_vector"]):
-        for path, stats, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for path, stats, dv in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if canonical_log_path(path) not in touched:
-                yield LoggedFile(path=path, stats=stats, has_vector=vector is not None)
+                yield LoggedFile(path=path, stats=stats, has_deletion_vector=dv is not None)

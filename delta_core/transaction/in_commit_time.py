@@ -17,7 +17,7 @@ from delta_core.snapshot.commit_time import ENABLEMENT_TIMESTAMP, ENABLEMENT_VER
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS
-from delta_core.transaction.stamps import Draft
+from delta_core.transaction.rebase import CommitDraft
 from delta_core.transaction.winning_commit import WinningCommit
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class InCommitTime:
         """None."""
         return frozenset()
 
-    def stamp(self, draft: Draft, version: int) -> Draft:
-        """See `Stamper`. One request in the commit that turns the feature on after others won, else none.
+    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
+        """See `RebaseHook`. One request in the commit that turns the feature on after others won, else none.
 
         Raises:
             CommitError: the commit before says a time that none can follow.
@@ -79,10 +79,10 @@ class InCommitTime:
                 else action
                 for action in actions
             ]
-        return Draft(info=replace(draft.info, in_commit_timestamp_ms=time_ms), actions=actions)
+        return CommitDraft(info=replace(draft.info, in_commit_timestamp_ms=time_ms), actions=actions)
 
     def after(self, winner: WinningCommit) -> InCommitTime:
-        """See `Stamper`."""
+        """See `RebaseHook`."""
         own = None if winner.commit_info is None else winner.commit_info.in_commit_timestamp_ms
         if self.enables or own is None:
             return self

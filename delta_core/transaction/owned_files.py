@@ -35,7 +35,7 @@ class OwnedFiles:
 
     store: LogStore
     paths: tuple[str, ...] = ()
-    vectors: tuple[DeletionVectorDescriptor, ...] = ()
+    dvs: tuple[DeletionVectorDescriptor, ...] = ()
 
     def with_data(self, adds: Iterable[AddFile]) -> Self:
         """These, and data files that the operation has written.
@@ -60,9 +60,9 @@ class OwnedFiles:
         """These, and files of change data that the operation has written."""
         return replace(self, paths=(*self.paths, *(file.path for file in files)))
 
-    def with_vectors(self, vectors: Iterable[DeletionVectorDescriptor]) -> Self:
+    def with_deletion_vectors(self, dvs: Iterable[DeletionVectorDescriptor]) -> Self:
         """These, and the files of deletion vectors that the operation has written; several may share one."""
-        return replace(self, vectors=(*self.vectors, *vectors))
+        return replace(self, dvs=(*self.dvs, *dvs))
 
     def discard(self, result: CommitResult) -> int:
         """Delete the files when the result proves that no commit names them.
@@ -81,7 +81,7 @@ class OwnedFiles:
             return 0
         return self._delete(self._store_paths())
 
-    def discard_vectors_not_in(self, actions: Iterable[Action]) -> int:
+    def discard_deletion_vectors_not_in(self, actions: Iterable[Action]) -> int:
         """Delete the files of vectors that a commit which has landed does not name, and return how many.
 
         For vectors that an attempt wrote and a later one replaced; errors as `discard`.
@@ -92,7 +92,7 @@ class OwnedFiles:
         named = replace(
             self,
             paths=(),
-            vectors=tuple(
+            dvs=tuple(
                 action.deletion_vector
                 for action in actions
                 if isinstance(action, AddFile) and action.deletion_vector is not None
@@ -123,11 +123,11 @@ class OwnedFiles:
                 yield unquote(name), resolve_data_path(name, root_uri=self.store.uri)
             except DeltaError as error:
                 _left_behind(unquote(name), error)
-        for vector in self.vectors:
+        for dv in self.dvs:
             try:
-                path = deletion_vector_path(vector, root_uri=self.store.uri)
+                path = deletion_vector_path(dv, root_uri=self.store.uri)
             except (DeltaError, ValueError) as error:
-                _left_behind(vector.path_or_inline_dv, error)
+                _left_behind(dv.path_or_inline_dv, error)
                 continue
             if path is not None:
                 yield path, path

@@ -24,12 +24,12 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str]:
 
     A list of columns becomes the string `["a","b"]`, as delta-spark stores it.
     """
-    return {key: _as_text(value) for key, value in parameters.items() if value is not None}
+    return {key: _as_string(value) for key, value in parameters.items() if value is not None}
 
 
 def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Operation metrics as strings; None is left out."""
-    return {key: _as_text(value) for key, value in metrics.items() if value is not None}
+    return {key: _as_string(value) for key, value in metrics.items() if value is not None}
 
 
 def recounted(metrics: Mapping[str, str], changes: Mapping[str, int]) -> dict[str, str]:
@@ -75,5 +75,5 @@ def system_user() -> str | None:
         return None
 
 
-def _as_text(value: object) -> str:
+def _as_string(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)

@@ -36,7 +36,7 @@ class ReadSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionFootprint:
+class CommitFootprint:
     """A transaction as the conflict rules see it.
 
     Attributes:
@@ -68,10 +68,10 @@ class TransactionFootprint:
         base_metadata: Metadata | None,
         matcher: FileMatcher,
         reuses_files: bool = False,
-        stamped_domains: frozenset[str] = frozenset(),
+        rebased_domains: frozenset[str] = frozenset(),
         known_at_ms: int | None = None,
-    ) -> TransactionFootprint:
-        """The footprint of staged actions; `stamped_domains` are those that stampers own.
+    ) -> CommitFootprint:
+        """The footprint of staged actions; `rebased_domains` are those that stampers own.
 
         The actions say of a data file when it was written, and not of a vector's: that was after the table
         was read, at `known_at_ms`.
@@ -82,7 +82,9 @@ class TransactionFootprint:
             for a in actions
             if isinstance(a, AddFile) and not (removed and canonical_log_path(a.path) in removed)
         ]
-        if known_at_ms is not None and any(isinstance(a, AddFile) and _has_vector_file(a) for a in actions):
+        if known_at_ms is not None and any(
+            isinstance(a, AddFile) and _has_deletion_vector_file(a) for a in actions
+        ):
             written_ms.append(known_at_ms)
         return cls(
             reads=reads,
@@ -90,7 +92,7 @@ class TransactionFootprint:
             added_files=frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, AddFile)),
             metadata=next((a for a in actions if isinstance(a, Metadata)), None),
             app_ids=frozenset(a.app_id for a in actions if isinstance(a, SetTransaction)),
-            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)) - stamped_domains,
+            domains=frozenset(a.domain for a in actions if isinstance(a, DomainMetadata)) - rebased_domains,
             isolation=isolation,
             base_metadata=base_metadata,
             matcher=matcher,
@@ -117,5 +119,5 @@ def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) 
     return table_level
 
 
-def _has_vector_file(add: AddFile) -> bool:
+def _has_deletion_vector_file(add: AddFile) -> bool:
     return add.deletion_vector is not None and add.deletion_vector.storage_type != "i"

@@ -15,27 +15,27 @@ from delta_core.errors import ConcurrentAppendError
 from delta_core.storage.uri import canonical_log_path
 from delta_core.transaction.conflict_checker import RuleViolation, concurrent_append, find_conflict
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
 REORDERED_APPEND = "reordered_append"
 
 
 @dataclass(slots=True, kw_only=True)
-class WinnerExamination:
+class ConflictCheck:
     """Judges the commits that won over one transaction, in the order of their versions.
 
     A commit does not say what it read, so one that changes rows and is no blind append counts as having read
     whatever was there.
     """
 
-    transaction: TransactionFootprint
+    transaction: CommitFootprint
     _passed: list[WinningCommit] = field(default_factory=list)
     _moved: set[str] = field(default_factory=set)
 
-    def go_on_as(self, transaction: TransactionFootprint) -> WinnerExamination:
+    def go_on_as(self, transaction: CommitFootprint) -> ConflictCheck:
         """The same winners so far, and another transaction from here on."""
-        return WinnerExamination(transaction=transaction, _passed=self._passed, _moved=self._moved)
+        return ConflictCheck(transaction=transaction, _passed=self._passed, _moved=self._moved)
 
     def examine(self, winner: WinningCommit) -> RuleViolation | None:
         """Why the transaction cannot follow this winner, the next one, and those before it, or None."""
@@ -69,7 +69,7 @@ class WinnerExamination:
         return None
 
     @property
-    def following_rows(self) -> TransactionFootprint:
+    def following_rows(self) -> CommitFootprint:
         """The transaction with the files that it read where winners have moved their rows to.
 
         Rows that a rearrangement moved are those that were read: who removes them from where they are now

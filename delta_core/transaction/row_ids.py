@@ -30,7 +30,7 @@ from delta_core.table_features.table_properties import (
     ROW_TRACKING_SUSPENDED,
     parse_bool,
 )
-from delta_core.transaction.stamps import Draft
+from delta_core.transaction.rebase import CommitDraft
 from delta_core.transaction.winning_commit import WinningCommit
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class RowIds:
         """The domain of the watermark."""
         return frozenset({DOMAIN})
 
-    def stamp(self, draft: Draft, version: int) -> Draft:
-        """See `Stamper`. No request.
+    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
+        """See `RebaseHook`. No request.
 
         Raises:
             CommitError: a new file does not say how many rows it has, or there are no more ids.
@@ -84,10 +84,10 @@ class RowIds:
             info = replace(info, extra={**info.extra, "tags": tags})
         if any(isinstance(action, AddFile) or _is_watermark(action) for action in actions):
             actions = self._numbered(actions, version)
-        return Draft(info=info, actions=actions)
+        return CommitDraft(info=info, actions=actions)
 
     def after(self, winner: WinningCommit) -> RowIds:
-        """See `Stamper`."""
+        """See `RebaseHook`."""
         theirs = [watermark_of(item) for item in winner.domain_metadata if item.domain == DOMAIN]
         return replace(self, watermark=max((self.watermark, *theirs)))
 

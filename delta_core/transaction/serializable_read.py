@@ -15,7 +15,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.conflict_checker import find_conflict
 from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import ReadSet, TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint, ReadSet
 from delta_core.transaction.winning_commit import WinningCommit
 
 
@@ -35,7 +35,7 @@ def verify_serializable(snapshot: Snapshot, reads: ReadSet) -> int:
         CorruptLogError: a commit since is damaged.
     """
     latest = _latest_version(snapshot)
-    footprint = TransactionFootprint.of(
+    footprint = CommitFootprint.of(
         (),
         reads=reads,
         isolation=IsolationLevel.SERIALIZABLE,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from delta_core.actions import Action, CommitInfo
 from delta_core.actions.checked_commit import encode_checked
-from delta_core.transaction.reordering import WinnerExamination
-from delta_core.transaction.stamps import Draft, Stamper
+from delta_core.transaction.rebase import CommitDraft, RebaseHook
+from delta_core.transaction.reordering import ConflictCheck
 from delta_core.transaction.winning_commit import WinningCommit
 
 
@@ -25,9 +25,9 @@ class StagedCommit:
     """
 
     actions: Sequence[Action]
-    examination: WinnerExamination
+    examination: ConflictCheck
     info: Callable[[int], CommitInfo]
-    stampers: tuple[Stamper, ...] = ()
+    rebase_hooks: tuple[RebaseHook, ...] = ()
     _encoded: tuple[Sequence[Action], bytes] | None = None
 
     def render(self, version: int) -> bytes:
@@ -37,14 +37,14 @@ class StagedCommit:
             CommitError: readers would refuse an action.
             DeltaError: what a stamper raises.
         """
-        draft = Draft(info=self.info(version), actions=self.actions)
-        for stamper in self.stampers:
-            draft = stamper.stamp(draft, version)
+        draft = CommitDraft(info=self.info(version), actions=self.actions)
+        for rebase_hook in self.rebase_hooks:
+            draft = rebase_hook.stamp(draft, version)
         return encode_checked([draft.info]) + self._body(draft.actions)
 
     def follow(self, winner: WinningCommit) -> None:
         """Note a commit that this one comes after."""
-        self.stampers = tuple(stamper.after(winner) for stamper in self.stampers)
+        self.rebase_hooks = tuple(rebase_hook.after(winner) for rebase_hook in self.rebase_hooks)
 
     def become(self, other: StagedCommit) -> None:
         """Go on with the other's actions; appends that were passed over stay so, and so do the stampers."""

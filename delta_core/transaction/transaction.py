@@ -15,12 +15,12 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
+from delta_core.snapshot.monotonic_versions import note_version
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.snapshot.version_floor import note_version
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
 from delta_core.transaction.committer import CommitRequest, Committer
@@ -31,15 +31,15 @@ from delta_core.transaction.iceberg_rules import keep_iceberg_rules
 from delta_core.transaction.idempotency import already_applied, covering, superseded, superseding
 from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
+from delta_core.transaction.log_tail_guard import LogTailGuard
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
 from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters, recounted
 from delta_core.transaction.read_set import ReadSet
-from delta_core.transaction.reordering import WinnerExamination
+from delta_core.transaction.rebase import RebaseHook
+from delta_core.transaction.reordering import ConflictCheck
 from delta_core.transaction.row_ids import row_ids
 from delta_core.transaction.staged_commit import StagedCommit
 from delta_core.transaction.staged_files import StagedFiles, staged_paths
-from delta_core.transaction.stale_writer_guard import StaleWriterGuard
-from delta_core.transaction.stamps import Stamper
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Transaction:
         clock: Clock,
         random: Random,
         known_at_ms: int | None,
-        surface: Surface = Surface.COMMIT,
+        writer_kind: WriterKind = WriterKind.COMMIT,
         resolver: ConflictResolver | None = None,
     ) -> None:
         self.store = store
@@ -85,7 +85,7 @@ class Transaction:
         self._clock = clock
         self._random = random
         self._resolver = resolver
-        self._surface = surface
+        self._writer_kind = writer_kind
         self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
         self._is_blind = snapshot is None and known_at_ms is None
         self._actions: list[Action] = []
@@ -110,7 +110,7 @@ class Transaction:
         snapshot: Snapshot,
         *,
         operation: str,
-        surface: Surface = Surface.COMMIT,
+        writer_kind: WriterKind = WriterKind.COMMIT,
         operation_parameters: Mapping[str, Any] | None = None,
         properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
         isolation: IsolationLevel | None = None,
@@ -138,12 +138,12 @@ class Transaction:
         Raises:
             UnsupportedTableFeatureError: the table needs something that this writer does not do.
         """
-        snapshot.require_writable(surface=surface, operation=f"commit {operation}")
+        snapshot.require_writable(writer_kind=writer_kind, operation=f"commit {operation}")
         return cls(
             store=snapshot.store,
             snapshot=snapshot,
             operation=operation,
-            surface=surface,
+            writer_kind=writer_kind,
             operation_parameters=operation_parameters,
             properties=properties,
             isolation=isolation,
@@ -160,7 +160,7 @@ class Transaction:
         store: LogStore,
         *,
         operation: str = "CREATE TABLE",
-        surface: Surface = Surface.COMMIT,
+        writer_kind: WriterKind = WriterKind.COMMIT,
         operation_parameters: Mapping[str, Any] | None = None,
         properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
         isolation: IsolationLevel | None = None,
@@ -181,7 +181,7 @@ class Transaction:
             store=store,
             snapshot=None,
             operation=operation,
-            surface=surface,
+            writer_kind=writer_kind,
             operation_parameters=operation_parameters,
             properties=properties,
             isolation=isolation,
@@ -261,7 +261,7 @@ class Transaction:
         """
         if self._prepared is None:
             actions = self._final_actions()
-            staged = self._stage(actions, self._stampers(actions))
+            staged = self._stage(actions, self._rebase_hooks(actions))
             staged.render(self.read_version + 1)
             self._prepared = staged
         return self
@@ -325,9 +325,9 @@ class Transaction:
             return replace(result, snapshot=snapshot)
         return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
 
-    def _guard(self, actions: Sequence[Action]) -> StaleWriterGuard:
+    def _guard(self, actions: Sequence[Action]) -> LogTailGuard:
         properties = TableProperties.of(definition_after(self.snapshot, actions).metadata.configuration)
-        return StaleWriterGuard(
+        return LogTailGuard(
             store=self.store,
             clock=self._clock,
             known_at_ms=self._known_at_ms,
@@ -349,7 +349,7 @@ class Transaction:
             self._actions,
             base=self.snapshot,
             operation=self._operation,
-            surface=self._surface,
+            writer_kind=self._writer_kind,
             keys=[key for key in (self.properties.txn, self.properties.delivery) if key is not None],
             reuses_files=self._reuses_files,
             now_ms=self._clock.now_ms(),
@@ -359,7 +359,7 @@ class Transaction:
             self._reads_whole_table, self._isolation = True, IsolationLevel.SERIALIZABLE
         return actions
 
-    def _stampers(self, actions: Sequence[Action]) -> tuple[Stamper, ...]:
+    def _rebase_hooks(self, actions: Sequence[Action]) -> tuple[RebaseHook, ...]:
         protocol, metadata = definition_after(self.snapshot, actions)
         if protocol.writer_features is None:
             return ()  # They are features that exist by name only.
@@ -368,9 +368,9 @@ class Transaction:
             in_commit_time(self.snapshot, self.store, active=active),
             row_ids(self.snapshot, protocol, metadata, actions, preserved=self._rows_preserved),
         )
-        return tuple(stamper for stamper in found if stamper is not None)
+        return tuple(rebase_hook for rebase_hook in found if rebase_hook is not None)
 
-    def _stage(self, actions: Sequence[Action], stampers: tuple[Stamper, ...]) -> StagedCommit:
+    def _stage(self, actions: Sequence[Action], rebase_hooks: tuple[RebaseHook, ...]) -> StagedCommit:
         footprint = footprint_of(
             actions,
             base=self.snapshot,
@@ -381,13 +381,13 @@ class Transaction:
             ),
             isolation=self._isolation,
             reuses_files=self._reuses_files,
-            stamped_domains=frozenset().union(*(stamper.domains for stamper in stampers)),
+            rebased_domains=frozenset().union(*(rebase_hook.domains for rebase_hook in rebase_hooks)),
             known_at_ms=self._known_at_ms,
         )
         return StagedCommit(
             actions=actions,
-            examination=WinnerExamination(transaction=footprint),
-            stampers=stampers,
+            examination=ConflictCheck(transaction=footprint),
+            rebase_hooks=rebase_hooks,
             info=lambda version: commit_info(
                 operation=self._operation,
                 parameters=self._parameters,
@@ -402,7 +402,7 @@ class Transaction:
         )
 
     def _examine(
-        self, staged: StagedCommit, winner: WinningCommit, guard: StaleWriterGuard
+        self, staged: StagedCommit, winner: WinningCommit, guard: LogTailGuard
     ) -> Conflict | AlreadyApplied | None:
         found = covering(winner.transactions, self.properties.txn) or superseding(
             winner.transactions, self.properties.delivery
@@ -428,7 +428,7 @@ class Transaction:
                 operation=self._operation,
                 reuses_files=self._reuses_files,
             )
-            staged.become(self._stage(list(resolved.actions), staged.stampers))
+            staged.become(self._stage(list(resolved.actions), staged.rebase_hooks))
             guard.go_on_as(resolved.actions)
             self._metrics = recounted(self._metrics, resolved.counts)
             rest = resolved.rest

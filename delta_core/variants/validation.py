@@ -33,11 +33,11 @@ def first_malformed(array: pa.StructArray) -> tuple[int, str] | None:
         array: of the type VARIANT_TYPE. Nulls are fine.
     """
     absent = pc.is_null(array).to_pylist()
-    texts = pc.struct_field(array, ["metadata"]).to_pylist()
+    strings = pc.struct_field(array, ["metadata"]).to_pylist()
     values = pc.struct_field(array, ["value"]).to_pylist()
     dictionaries: dict[bytes, Dictionary] = {}
     seen: set[tuple[bytes, bytes]] = set()
-    for row, (gone, text, value) in enumerate(zip(absent, texts, values, strict=True)):
+    for row, (gone, text, value) in enumerate(zip(absent, strings, values, strict=True)):
         if gone or (text, value) in seen:
             continue
         try:

@@ -17,7 +17,7 @@ from airflow.sdk import Asset
 
 from delta_core.errors import InvalidUriError
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.uri import uri_scheme, uri_text
+from delta_core.storage.uri import uri_scheme, uri_string
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.openlineage.facet import Dataset
@@ -53,7 +53,7 @@ def asset_uri(table_uri: str | os.PathLike[str]) -> str:
     Raises:
         InvalidUriError: the path is relative, or it is no URI of a table.
     """
-    text = uri_text(table_uri)
+    text = uri_string(table_uri)
     scheme = uri_scheme(text)
     if scheme not in (None, "file"):
         remote = parse_remote_uri(text)

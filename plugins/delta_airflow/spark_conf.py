@@ -51,7 +51,7 @@ _HARMLESS_NAME = re.compile(
     r"|^spark\.kubernetes\.(driver|executor)\.secret(s|keyref)\.",
     re.IGNORECASE,
 )
-_SECRET_IN_TEXT = re.compile(
+_SECRET_IN_STRING = re.compile(
     rf"://[^/\s@]+@|({_WORDS})[\w.-]*\s*=\s*\S|[?&](sig|x-amz-signature)=", re.IGNORECASE
 )
 _REDACTED_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
@@ -70,7 +70,7 @@ def is_secret(name: str, value: str = "") -> bool:
 
 def holds_secret(text: str) -> bool:
     """Whether a string has a URL with a password in it, or an assignment such as `-Dpassword=x`."""
-    return _SECRET_IN_TEXT.search(text) is not None
+    return _SECRET_IN_STRING.search(text) is not None
 
 
 def is_redacted_by_spark(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import log as airflow_log
 
 from delta_airflow.hooks.settings import parse_settings
-from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_text
+from delta_airflow.operators.rendered import as_bool, as_optional_int, as_optional_string
 from delta_airflow.spark_arguments import SparkArguments
 from delta_airflow.spark_conf import (
     CONF_OF_ARGUMENTS,
@@ -51,7 +51,7 @@ def require_plain_settings(argument: str, value: object) -> None:
 
 def _line(name: str, value: object) -> str | None:
     text = value if value is None or isinstance(value, str) else str(value)
-    text = as_optional_text(name, text)
+    text = as_optional_string(name, text)
     if text is None:
         return None
     if holds_secret(text):

@@ -20,7 +20,7 @@ _WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
 # A name begins where none is going on, and a text without an end goes to the end: otherwise each letter of a
 # long one would be a place to begin again at.
 _QUALIFIER = re.compile(r"(?:(?<!`)`((?:[^`]|``)+)`|(?<!\w)([^\W\d]\w*))\s*\.")
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
 
 
 class MergeAction(StrEnum):
@@ -106,7 +106,7 @@ class MergeClauses:
         )
         return self.is_insert_only or every_match_is_deleted
 
-    def texts(self) -> Iterator[str]:
+    def strings(self) -> Iterator[str]:
         """Every condition and value as text."""
         for clause in (*self.matched, *self.not_matched, *self.not_matched_by_source):
             if clause.condition is not None:
@@ -173,20 +173,20 @@ def sql_text(value: Sql) -> str:
     return re.sub(r"^Column<'(.*)'>$", r"\1", str(value), flags=re.DOTALL)
 
 
-def words(texts: Sequence[str]) -> set[str]:
+def words(strings: Sequence[str]) -> set[str]:
     """Every name that SQL texts could mention, in lower case; more than they do mention is possible."""
     found = set()
-    for text in texts:
-        for quoted, plain in _WORD.findall(_TEXT.sub(" ", text)):
+    for text in strings:
+        for quoted, plain in _WORD.findall(_STRING.sub(" ", text)):
             found.add((quoted.replace("``", "`") or plain).casefold())
     return found
 
 
-def qualifiers(texts: Sequence[str]) -> list[str]:
+def qualifiers(strings: Sequence[str]) -> list[str]:
     """Every name that stands before a dot in SQL texts, in order of appearance."""
     found: dict[str, None] = {}
-    for text in texts:
-        for quoted, plain in _QUALIFIER.findall(_TEXT.sub(" ", text)):
+    for text in strings:
+        for quoted, plain in _QUALIFIER.findall(_STRING.sub(" ", text)):
             found.setdefault(quoted.replace("``", "`") or plain)
     return list(found)
 

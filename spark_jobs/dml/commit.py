@@ -17,7 +17,7 @@ from delta_core.errors import DeltaError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import resolve_data_path
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
@@ -69,7 +69,7 @@ def commit_change(
         transaction = Transaction.begin(
             snapshot,
             operation=OPERATION,
-            surface=Surface.MERGE,
+            writer_kind=WriterKind.MERGE,
             operation_parameters=parameters,
             properties=properties,
             observer=observer,

@@ -96,7 +96,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
         source,
         types=contract.columns,
         token=token,
-        exact=contract.exact_text,
+        exact=contract.exact_string,
         show_rows=contract.show_rows,
     )
     rows = deduplicated(spark, rows, parse_deduplicate(params.get("deduplicate")), table=snapshot)

@@ -199,9 +199,9 @@ def _duplicate_error(
     )
 
 
-def _needed(source: MergeSource, texts: Sequence[str]) -> list[str]:
+def _needed(source: MergeSource, strings: Sequence[str]) -> list[str]:
     """The source's columns that the texts may name."""
-    mentioned = words(texts)
+    mentioned = words(strings)
     return [name for name in source.columns if name.casefold() in mentioned]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
@@ -21,7 +21,7 @@ from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.file_actions import num_records
 from delta_core.transaction.idempotency import already_applied
@@ -46,7 +46,7 @@ from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
 from spark_jobs.sql_meaning import SqlMeaning
 from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
-from spark_jobs.writer.columns import with_partition_texts
+from spark_jobs.writer.columns import with_partition_strings
 from spark_jobs.writer.commits import record_commit
 from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
 from spark_jobs.writer.footers import describe_files
@@ -91,7 +91,7 @@ class _Plan:
     """Everything that is known before a data file is read."""
 
     source_alias: str
-    change: TableChange
+    change: MetadataUpdate
     values: Assignments
     match_predicate: Expression
     read_predicate: Expression
@@ -225,7 +225,7 @@ def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
     """Refuse before any work what the commit would refuse after it."""
     snapshot.require_readable(operation="merge into the table")
-    snapshot.require_writable(surface=Surface.MERGE, operation="merge into the table")
+    snapshot.require_writable(writer_kind=WriterKind.MERGE, operation="merge into the table")
     if snapshot.properties.append_only and not clauses.is_insert_only:
         raise InvalidTableError(
             "The table is append-only, so a merge can only insert rows.",
@@ -240,15 +240,15 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     schema = checked_columns(frame)
     alias = request.source_alias
     if alias is None:
-        texts = [sql_text(request.on), *clauses.texts()]
-        alias = find_alias(frame, texts, target_alias=target_alias) or f"{names.row}_source"
+        strings = [sql_text(request.on), *clauses.strings()]
+        alias = find_alias(frame, strings, target_alias=target_alias) or f"{names.row}_source"
     if alias.casefold() == target_alias.casefold():
         raise ConfigurationError(
             f"Table and source are both called {alias!r}.", fix="Give one of them another alias."
         )
     table = snapshot.schema
     wanted = evolved_schema(table, schema, clauses) if request.merge_schema else table
-    change = plan_table_change(
+    change = plan_metadata_update(
         snapshot,
         data_schema=wanted,
         definition=TableDefinition(merge_schema=request.merge_schema),
@@ -329,7 +329,7 @@ def _write(
             return []
         rows = with_checks(rows, checks, token, show_rows=request.show_rows)
         if change.partition_columns:
-            rows = with_partition_texts(rows, change.schema, change.partition_columns)
+            rows = with_partition_strings(rows, change.schema, change.partition_columns)
     except DeltaError:
         raise
     except Exception as error:

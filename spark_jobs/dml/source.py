@@ -66,14 +66,14 @@ class MergeSource:
     values: tuple[KeyValues, ...]
 
 
-def find_alias(frame: DataFrame, texts: Sequence[str], *, target_alias: str) -> str | None:
+def find_alias(frame: DataFrame, strings: Sequence[str], *, target_alias: str) -> str | None:
     """The name that `frame.alias(...)` gave, as far as the merge's texts use it.
 
     A DataFrame does not tell its alias; that a name is one shows when all its columns can be had by it.
     """
     from pyspark.errors import PySparkException
 
-    for name in qualifiers(texts):
+    for name in qualifiers(strings):
         if name.casefold() == target_alias.casefold():
             continue
         try:

@@ -47,12 +47,12 @@ class TargetFiles:
         by_path = len(set(names)) != len(names)
         # `_metadata.file_path` has one slash after the scheme, however the path was given.
         root = "file:" + files.root.removeprefix("file://")
-        texts = [f"{root}/{path}" for path in files.paths] if by_path else names
+        strings = [f"{root}/{path}" for path in files.paths] if by_path else names
         return cls(
             snapshot=snapshot,
             live=live,
             files=files,
-            keys=tuple(encode_as_java(text) for text in texts),
+            keys=tuple(encode_as_java(text) for text in strings),
             by_path=by_path,
         )
 

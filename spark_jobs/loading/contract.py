@@ -65,7 +65,7 @@ CONTRACT_SCHEMA: Final[Mapping[str, Any]] = {
                 "widen_types": {"type": "boolean"},
             },
         },
-        "exact_text": {
+        "exact_string": {
             "type": "boolean",
             "description": "whether text of CSV and JSON is refused that its column's type would round or "
             "cut; default true",

@@ -18,7 +18,7 @@ from delta_core.schema import types as delta
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.json_numbers import MarkedNumbers
 from spark_jobs.loading.source_params import Source
-from spark_jobs.loading.text_casts import cast_text
+from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _typed(
     nested = (delta.StructType, delta.ArrayType, delta.MapType)
     if isinstance(wanted, nested) or not isinstance(found, spark_types.StringType):
         return fn.lit(None).cast(to_spark_type(wanted)), column.isNotNull()
-    return cast_text(column, wanted, exact=exact)
+    return cast_string(column, wanted, exact=exact)
 
 
 def _typed_struct(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_core.dml.commit_files import CommitMode
-from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.errors import (
     ConfigurationError,
     ConstraintViolationError,
@@ -129,7 +129,7 @@ def _mistyped(error: Exception, token: ViolationToken, names: Sequence[str]) -> 
         f"A value of the source's column {names[position] if position < len(names) else position!r} "
         "is not of the column's type, or the type would round or cut it.",
         cause=f"The value is {row}",
-        fix="Correct the file, or let the contract say exact_text: false; nothing of the load is visible",
+        fix="Correct the file, or let the contract say exact_string: false; nothing of the load is visible",
     )
 
 
@@ -148,7 +148,7 @@ def _violated(
     violations: tuple[Violation, ...] = ()
     try:
         context.check_deadline(spec)
-        change = plan_table_change(
+        change = plan_metadata_update(
             context.snapshot,
             data_schema=request.schema or from_spark(batch.frame.schema),
             definition=request.definition,
@@ -160,7 +160,7 @@ def _violated(
             write_checks(change, request, predicate_of(request, change.schema)),
             types=params.columns,
             schema=change.schema,
-            exact=params.contract.exact_text,
+            exact=params.contract.exact_string,
             show_rows=request.show_rows,
         )
     except Exception as failure:  # whatever it is, the load has failed for the reason that is known
@@ -182,7 +182,7 @@ def _read(
     # Of a group it cannot be said which of its rows was wrong.
     cast = params.source.format == "csv" and not params.source.group_by
     if cast and params.quality is not None and params.quality.keeps_rejected:
-        watched = watch_source(spark, params.source, types=types, exact=params.contract.exact_text)
+        watched = watch_source(spark, params.source, types=types, exact=params.contract.exact_string)
         if watched.casts:
             return divide_by_type(watched.frame, casts=watched.casts, notes=watched.notes)
     rows = read_source(
@@ -190,7 +190,7 @@ def _read(
         params.source,
         types=types,
         token=token,
-        exact=params.contract.exact_text,
+        exact=params.contract.exact_string,
         show_rows=params.contract.show_rows,
     )
     return rows, None

@@ -43,7 +43,7 @@ class SortItem:
         return value.asc_nulls_first() if self.nulls_first else value.asc_nulls_last()
 
 
-def sort_items(texts: Iterable[str]) -> list[SortItem]:
+def sort_items(strings: Iterable[str]) -> list[SortItem]:
     """The items of some texts, each of one item or several with commas between them.
 
     Nulls come last where an item does not say where, so that a value always goes before none.
@@ -51,7 +51,7 @@ def sort_items(texts: Iterable[str]) -> list[SortItem]:
     Raises:
         InvalidJobSpecError: an item has no expression.
     """
-    return [_item(part, text) for text in texts for part in _parts(text)]
+    return [_item(part, text) for text in strings for part in _parts(text)]
 
 
 def _item(part: str, text: str) -> SortItem:

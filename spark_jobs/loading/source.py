@@ -15,7 +15,7 @@ from spark_jobs.loading.delta_source import read_delta
 from spark_jobs.loading.json_lines import read_json_lines
 from spark_jobs.loading.shaping import shaped
 from spark_jobs.loading.source_params import Source
-from spark_jobs.loading.text_casts import cast_text
+from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.reader.native_scan import UNFILTERED
 from spark_jobs.schema import to_spark_type
 from spark_jobs.writer.checks import row_json
@@ -109,7 +109,7 @@ def watch_source(
             if field is None:
                 columns.append(text)
                 continue
-            value, wrong = cast_text(text, field.data_type, exact=exact)
+            value, wrong = cast_string(text, field.data_type, exact=exact)
             columns.append(value.alias(field.name))
             flags.append(wrong.alias(f"{_NOTE}{len(casts)}"))
             notes.append(StructField(name=f"{_NOTE}{len(casts)}", data_type=BOOLEAN))
@@ -178,7 +178,7 @@ def _typed(
         if field is None:
             columns.append(text)
             continue
-        value, mistyped = cast_text(text, field.data_type, exact=exact)
+        value, mistyped = cast_string(text, field.data_type, exact=exact)
         shown = fn.to_json(fn.struct(text.alias(name))) if show_rows else fn.lit("{}")
         failure = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
         guarded = fn.when(mistyped, failure.cast(to_spark_type(field.data_type))).otherwise(value)

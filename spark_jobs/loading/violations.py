@@ -130,8 +130,8 @@ def without_rows(error: DeltaError) -> DeltaError:
 def _rows(frame: DataFrame, broken: Column, row: Column) -> tuple[Mapping[str, Any] | str, ...]:
     from pyspark.sql import functions as fn
 
-    texts = frame.where(broken).select(fn.substring(row, 1, MAX_ROW_CHARACTERS + 1).alias("row"))
-    return tuple(_row(item["row"]) for item in texts.limit(MAX_ROWS).collect())
+    strings = frame.where(broken).select(fn.substring(row, 1, MAX_ROW_CHARACTERS + 1).alias("row"))
+    return tuple(_row(item["row"]) for item in strings.limit(MAX_ROWS).collect())
 
 
 def _row(text: str) -> Mapping[str, Any] | str:

@@ -67,12 +67,12 @@ def like_as_regex(pattern: object, escape: object) -> str:
     return checked_regex(rf"(?s)\A{''.join(parts)}\z")
 
 
-def has_text(data_type: DataType) -> bool:
+def has_string(data_type: DataType) -> bool:
     """Whether values of the type have one text whatever the engine, so that patterns apply to them."""
     return data_type in (STRING, BOOLEAN, DATE) or is_exact(data_type)
 
 
-def text_of(values: pa.Array) -> pa.Array:
+def string_of(values: pa.Array) -> pa.Array:
     """The texts of such values: numbers with all their digits, dates as 2024-05-01, true and false."""
     return values if pa.types.is_string(values.type) else cast_value(values, pa.string())
 

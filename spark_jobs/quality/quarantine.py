@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.table_change import TableDefinition, plan_table_change
+from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import ConcurrentTransactionError, QualitySuiteError, SchemaError, TableNotFoundError
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
@@ -45,7 +45,7 @@ from delta_core.schema.types import (
 )
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 
 REASON: Final = "_quarantine_reason"
@@ -131,9 +131,9 @@ class Quarantine:
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        snapshot.require_writable(surface=Surface.SPARK_ROWS)
+        snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
         try:
-            plan_table_change(
+            plan_metadata_update(
                 snapshot,
                 data_schema=schema,
                 definition=TableDefinition(merge_schema=True),

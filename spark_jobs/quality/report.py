@@ -16,7 +16,7 @@ from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.report_html import to_html
 
 FORMAT_VERSION: Final = 1
-_MAX_TEXT = 200
+_MAX_STRING = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value if len(value) <= _MAX_TEXT else value[:_MAX_TEXT] + "…"
+        return value if len(value) <= _MAX_STRING else value[:_MAX_STRING] + "…"
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

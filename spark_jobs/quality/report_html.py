@@ -46,12 +46,12 @@ def to_html(document: Mapping[str, Any]) -> str:
     """The page of a report document."""
     outcome = str(document["outcome"])
     figures = "".join(
-        f"<div><dt>{label}</dt><dd>{_text(document[key])}</dd></div>" for label, key in _FIGURES
+        f"<div><dt>{label}</dt><dd>{_string(document[key])}</dd></div>" for label, key in _FIGURES
     )
-    why = f'<p class="bad">{_text(document["why"])}</p>' if document.get("why") else ""
+    why = f'<p class="bad">{_string(document["why"])}</p>' if document.get("why") else ""
     quarantine = (
-        f"<p>Quarantine: <code>{_text(document['quarantine_uri'])}</code> "
-        f"version {_text(document['quarantine_version'])}</p>"
+        f"<p>Quarantine: <code>{_string(document['quarantine_uri'])}</code> "
+        f"version {_string(document['quarantine_version'])}</p>"
         if document.get("quarantine_uri")
         else ""
     )
@@ -62,16 +62,16 @@ def to_html(document: Mapping[str, Any]) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{_text(document["suite"])}: {_text(outcome)}</title>
+<title>{_string(document["suite"])}: {_string(outcome)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
-<h1>{_text(document["suite"])}</h1>
-<p class="outcome {_CLASSES.get(outcome, "bad")}">{_text(outcome)}</p>
+<h1>{_string(document["suite"])}</h1>
+<p class="outcome {_CLASSES.get(outcome, "bad")}">{_string(outcome)}</p>
 {why}
-<p class="dim"><code>{_text(document["table"])}</code> · job <code>{_text(document["job"])}</code> ·
-{_text(document["createdAt"])} · {_text(document["engine"])} · on failure:
-{_text(document["policy"]["on_failure"])}</p>
+<p class="dim"><code>{_string(document["table"])}</code> · job <code>{_string(document["job"])}</code> ·
+{_string(document["createdAt"])} · {_string(document["engine"])} · on failure:
+{_string(document["policy"]["on_failure"])}</p>
 <dl>{figures}</dl>
 {quarantine}
 <div class="wide"><table>
@@ -94,17 +94,17 @@ def _row(entry: Mapping[str, Any]) -> str:
     if count and isinstance(percent, (int, float)):
         unexpected += f" ({percent:.2f} %)"
     column = entry["column"]
-    about = "" if column is None else f"<br><code>{_text(column)}</code>"
+    about = "" if column is None else f"<br><code>{_string(column)}</code>"
     if entry["error"]:
-        found = _text(entry["error"])
+        found = _string(entry["error"])
     elif entry["samples"]:
-        found = ", ".join(f"<code>{_text(value)}</code>" for value in entry["samples"])
+        found = ", ".join(f"<code>{_string(value)}</code>" for value in entry["samples"])
     else:
-        found = "" if entry["observed"] is None else f"<code>{_text(entry['observed'])}</code>"
+        found = "" if entry["observed"] is None else f"<code>{_string(entry['observed'])}</code>"
     return (
-        f'<tr><td class="{colour}">{word}</td><td>{_text(entry["type"])}{about}</td>'
-        f"<td><code>{_text(_cut(json.dumps(entry['kwargs'], ensure_ascii=False)))}</code></td>"
-        f'<td class="n">{_text(unexpected)}</td><td>{found}</td></tr>\n'
+        f'<tr><td class="{colour}">{word}</td><td>{_string(entry["type"])}{about}</td>'
+        f"<td><code>{_string(_cut(json.dumps(entry['kwargs'], ensure_ascii=False)))}</code></td>"
+        f'<td class="n">{_string(unexpected)}</td><td>{found}</td></tr>\n'
     )
 
 
@@ -113,7 +113,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     """A value as text that the page shows and never runs."""
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return html.escape(shown, quote=True)

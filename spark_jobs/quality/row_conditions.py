@@ -34,14 +34,14 @@ def row_condition(condition: object, schema: StructType) -> Expression | None:
         return None
     if not isinstance(condition, (str, Mapping)):
         raise MisfitError(f"row_condition is {condition!r}")
-    text = _text(condition) if isinstance(condition, str) else _structured(condition, schema)
+    text = _string(condition) if isinstance(condition, str) else _structured(condition, schema)
     try:
         return parse_predicate(text, schema)
     except ExpressionError as error:
         raise MisfitError(f"its row_condition is no predicate: {error}") from error
 
 
-def _text(condition: str) -> str:
+def _string(condition: str) -> str:
     """Great Expectations' own spelling of columns as that of predicates."""
     text = _COLUMN_CALL.sub(lambda found: quote_name(found[2]), condition)
     if text != condition:

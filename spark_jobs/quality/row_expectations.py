@@ -11,7 +11,7 @@ from delta_core.expressions.ast import ComparisonOperator
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import LONG, STRING, DataType
 from spark_jobs.quality.arguments import Arguments, require_equality
-from spark_jobs.quality.patterns import checked_regex, has_text, like_as_regex
+from spark_jobs.quality.patterns import checked_regex, has_string, like_as_regex
 from spark_jobs.quality.row_tests import (
     AddsUp,
     AreAllDistinct,
@@ -27,6 +27,7 @@ from spark_jobs.quality.row_tests import (
     RowTest,
 )
 from spark_jobs.quality.rules import Ignore, RowRule, Rule, UniqueRule
+from spark_jobs.quality.string_checks import StringCheck, StringKind, json_schema_check, strftime_check
 from spark_jobs.quality.suite_values import (
     MisfitError,
     column_bounds,
@@ -37,7 +38,6 @@ from spark_jobs.quality.suite_values import (
     typed_value,
     value_array,
 )
-from spark_jobs.quality.text_checks import TextCheck, TextKind, json_schema_check, strftime_check
 
 Compiler = Callable[[Arguments], Rule]
 
@@ -72,7 +72,7 @@ def _in_set(arguments: Arguments, *, listed: bool) -> RowRule:
 
 
 def _lengths(arguments: Arguments, low: Any, high: Any) -> RowRule:
-    _require_text(arguments.type_of(arguments.column))
+    _require_string(arguments.type_of(arguments.column))
     bounds = column_bounds(
         low,
         high,
@@ -85,7 +85,7 @@ def _lengths(arguments: Arguments, low: Any, high: Any) -> RowRule:
 
 def _patterns(arguments: Arguments, key: str, *, wanted: bool) -> RowRule:
     """Regular expressions or LIKE patterns, one or a list."""
-    _require_text(arguments.type_of(arguments.column))
+    _require_string(arguments.type_of(arguments.column))
     given = arguments.option(key) if arguments.raw(key) is None else arguments.raw(key)
     written = list(given) if isinstance(given, (list, tuple)) else [given]
     if not written:
@@ -98,7 +98,7 @@ def _patterns(arguments: Arguments, key: str, *, wanted: bool) -> RowRule:
     return _rule(arguments, HasMatch(tuple(patterns), all_of_them, wanted))
 
 
-def _text_check(arguments: Arguments, check: TextCheck) -> RowRule:
+def _string_check(arguments: Arguments, check: StringCheck) -> RowRule:
     data_type = arguments.type_of(arguments.column)
     if data_type != STRING:
         raise MisfitError(f"the column has type {data_type}, whose values are no texts")
@@ -175,8 +175,8 @@ def _several(arguments: Arguments) -> tuple[str, ...]:
     return arguments.spec.columns
 
 
-def _require_text(data_type: DataType) -> None:
-    if not has_text(data_type):
+def _require_string(data_type: DataType) -> None:
+    if not has_string(data_type):
         raise MisfitError(f"the column has type {data_type}, whose values have no one text; cast it first")
 
 
@@ -214,14 +214,16 @@ ROW_EXPECTATIONS: Final[Mapping[str, Compiler]] = {
     "expect_column_values_to_not_match_like_pattern_list": lambda given: _patterns(
         given, "like_pattern_list", wanted=False
     ),
-    "expect_column_values_to_be_json_parseable": lambda given: _text_check(given, TextCheck(TextKind.JSON)),
-    "expect_column_values_to_match_json_schema": lambda given: _text_check(
+    "expect_column_values_to_be_json_parseable": lambda given: _string_check(
+        given, StringCheck(StringKind.JSON)
+    ),
+    "expect_column_values_to_match_json_schema": lambda given: _string_check(
         given, json_schema_check(given.raw("json_schema"))
     ),
-    "expect_column_values_to_be_dateutil_parseable": lambda given: _text_check(
-        given, TextCheck(TextKind.DATE)
+    "expect_column_values_to_be_dateutil_parseable": lambda given: _string_check(
+        given, StringCheck(StringKind.DATE)
     ),
-    "expect_column_values_to_match_strftime_format": lambda given: _text_check(
+    "expect_column_values_to_match_strftime_format": lambda given: _string_check(
         given, strftime_check(given.raw("strftime_format"))
     ),
     "expect_column_values_to_be_unique": _unique,

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from delta_core.expressions.arithmetic import compare
 from delta_core.expressions.ast import ComparisonOperator
-from spark_jobs.quality.patterns import matches, text_of
+from spark_jobs.quality.patterns import matches, string_of
+from spark_jobs.quality.string_checks import StringCheck
 from spark_jobs.quality.suite_values import Bounds
-from spark_jobs.quality.text_checks import TextCheck
 
 Columns = Sequence[pa.Array]
 
@@ -74,7 +74,7 @@ class HasMatch:
     wanted: bool = True
 
     def hold(self, columns: Columns) -> pa.Array:
-        found = matches(text_of(columns[0]), self.patterns, all_of_them=self.all_of_them)
+        found = matches(string_of(columns[0]), self.patterns, all_of_them=self.all_of_them)
         return found if self.wanted else pc.invert(found)
 
 
@@ -85,14 +85,14 @@ class HasLength:
     bounds: Bounds
 
     def hold(self, columns: Columns) -> pa.Array:
-        return self.bounds.hold(pc.utf8_length(text_of(columns[0])).cast(pa.int64()))
+        return self.bounds.hold(pc.utf8_length(string_of(columns[0])).cast(pa.int64()))
 
 
 @dataclass(frozen=True, slots=True)
 class PassesCheck:
     """The text passes a check that Python's libraries define."""
 
-    check: TextCheck
+    check: StringCheck
 
     def hold(self, columns: Columns) -> pa.Array:
         return self.check.hold(columns[0])

@@ -60,7 +60,7 @@ def data_files(
     types = {field.name: field.data_type for field in schema if field.name in partition_columns}
     canonical: dict[tuple[str, str | None], str | None] = {}
 
-    def text_of(column: str, raw: str | None) -> str | None:
+    def string_of(column: str, raw: str | None) -> str | None:
         key = (column, raw)
         if key not in canonical:
             canonical[key] = serialize(parse(raw, types[column]), types[column])
@@ -73,7 +73,7 @@ def data_files(
         partitions = []
         for values in files.column("partition_values").to_pylist():
             raw: Mapping[str, str | None] = dict(values or ())
-            partitions.append(tuple(text_of(column, raw.get(column)) for column in partition_columns))
+            partitions.append(tuple(string_of(column, raw.get(column)) for column in partition_columns))
     else:
         partitions = [()] * len(paths)
     return DataFiles(root=spark_root(store), paths=paths, partitions=partitions)

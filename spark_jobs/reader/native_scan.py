@@ -180,8 +180,8 @@ def _with_joined_values(
     marker = f"__deltaward_{uuid.uuid4().hex}"
     columns = {f"{marker}_key": pa.array(keys, pa.string())}
     for position in range(len(fields)):
-        texts = [values[position] for values in files.partitions]
-        columns[f"{marker}_{position}"] = pa.array(texts, pa.string())
+        strings = [values[position] for values in files.partitions]
+        columns[f"{marker}_{position}"] = pa.array(strings, pa.string())
     values = [
         fn.col(f"{marker}_{position}").cast(to_spark_type(field.data_type)).alias(field.name)
         for position, field in enumerate(fields)

@@ -125,12 +125,14 @@ def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) 
 
     Bytes that are no UTF-8 it would turn into replacement characters, different ones into the same.
     """
-    texts = [
+    strings = [
         field.name
         for field in schema
         if field.name in partition_columns and field.data_type in (STRING, BINARY)
     ]
-    return [check for name in texts for check in (_is_text(name), _not_the_null(name), _fits_a_name(name))]
+    return [
+        check for name in strings for check in (_is_string(name), _not_the_null(name), _fits_a_name(name))
+    ]
 
 
 def not_null_checks(schema: StructType) -> list[Check]:
@@ -176,8 +178,8 @@ def row_json(names: Sequence[str]) -> Column:
     return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
 
 
-def _is_text(column: str) -> Check:
-    value = _as_text(column)
+def _is_string(column: str) -> Check:
+    value = _as_string(column)
     return Check(
         name=f"partition column {column}",
         text="Spark names directories in UTF-8, without NUL",
@@ -189,17 +191,17 @@ def _not_the_null(column: str) -> Check:
     return Check(
         name=f"partition column {column}",
         text=f"{column} <> '{HIVE_NULL}'",
-        broken_if=f"coalesce({_as_text(column)} = '{HIVE_NULL}', false)",
+        broken_if=f"coalesce({_as_string(column)} = '{HIVE_NULL}', false)",
     )
 
 
-def _as_text(column: str) -> str:
+def _as_string(column: str) -> str:
     return f"CAST({quoted(column)} AS STRING)"
 
 
 def _fits_a_name(column: str) -> Check:
     # As UTF-8, where an escape takes the place of one character with three.
-    value = _as_text(column)
+    value = _as_string(column)
     escaped = f"length({value}) - length(translate({value}, decode(unhex('{_ESCAPED_HEX}'), 'US-ASCII'), ''))"
     most = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
     return Check(

@@ -21,8 +21,8 @@ def quoted(name: str) -> str:
 def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
     """The rows with the columns of `schema`, in its order, spelling and types; missing ones are null.
 
-    The caller has checked that the schemas fit (`delta_core.dml.table_change.plan_table_change`), so each
-    cast here is one that loses nothing. Inside structs too, fields are matched by name.
+    The caller has checked that the schemas fit (`delta_core.dml.metadata_update.plan_metadata_update`), so no
+    cast here loses anything. Inside structs too, fields are matched by name.
     """
     from pyspark.sql import functions as fn
 
@@ -70,7 +70,9 @@ def match_type(column: Column, source: object, target: object) -> Column:
     return column
 
 
-def with_partition_texts(frame: DataFrame, schema: StructType, partition_columns: Sequence[str]) -> DataFrame:
+def with_partition_strings(
+    frame: DataFrame, schema: StructType, partition_columns: Sequence[str]
+) -> DataFrame:
     """The partition columns as the text that the log will hold.
 
     Spark would write a timestamp in the session's time zone and a double in Java's notation; the
@@ -82,7 +84,7 @@ def with_partition_texts(frame: DataFrame, schema: StructType, partition_columns
     return frame.select(
         *[
             (
-                partition_text(fn.col(quoted(name)), types[name]).alias(name)
+                partition_string(fn.col(quoted(name)), types[name]).alias(name)
                 if name in partition_columns
                 else fn.col(quoted(name))
             )
@@ -91,12 +93,12 @@ def with_partition_texts(frame: DataFrame, schema: StructType, partition_columns
     )
 
 
-def partition_text(column: Column, data_type: DataType) -> Column:
+def partition_string(column: Column, data_type: DataType) -> Column:
     """One partition value as text (PROTOCOL.md, "Partition Value Serialization"), null for null."""
     from pyspark.sql import functions as fn
 
     if data_type == TIMESTAMP:
-        return _utc_text(column)
+        return _utc_string(column)
     if data_type in (FLOAT, DOUBLE):
         # One text for each value: the two zeros are equal, and so are all NaN.
         return fn.when(column == fn.lit(0).cast(to_spark_type(data_type)), fn.lit("0.0")).otherwise(
@@ -105,7 +107,7 @@ def partition_text(column: Column, data_type: DataType) -> Column:
     return plain_text(column, data_type) if isinstance(data_type, DecimalType) else column.cast("string")
 
 
-def _utc_text(column: Column) -> Column:
+def _utc_string(column: Column) -> Column:
     """`2013-01-31T08:00:00.000000Z`, computed from the instant, so that no session's time zone matters."""
     from pyspark.sql import functions as fn
 

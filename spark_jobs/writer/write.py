@@ -11,7 +11,7 @@ from delta_core.actions import SetTransaction
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
-from delta_core.dml.table_change import TableChange, TableDefinition, plan_table_change
+from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT, ProgressReporter
@@ -23,7 +23,7 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.idempotency import already_applied
@@ -41,7 +41,7 @@ from spark_jobs.writer.checks import (
     table_checks,
     with_checks,
 )
-from spark_jobs.writer.columns import conform_columns, with_partition_texts
+from spark_jobs.writer.columns import conform_columns, with_partition_strings
 from spark_jobs.writer.commits import record_commit
 from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
 from spark_jobs.writer.footers import describe_files
@@ -182,9 +182,9 @@ def write_to(
     if snapshot is not None:
         if already_applied(snapshot, request.properties.txn) is not None:
             return _result(request, version_from, version_from, already=True)
-        snapshot.require_writable(surface=Surface.SPARK_ROWS)
+        snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
     data_schema = _data_schema(df, request)
-    change = plan_table_change(
+    change = plan_metadata_update(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
     )
     predicate = predicate_of(request, change.schema)
@@ -228,7 +228,7 @@ def write_to(
             configuration=request.definition.configuration,
             must_create=must_create,
             reads_table=request.reads_table,
-            surface=Surface.SPARK_ROWS,
+            writer_kind=WriterKind.SPARK_ROWS,
             properties=properties,
             observer=observer,
             clock=clock,
@@ -261,7 +261,7 @@ def _audited(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | Non
         raise
 
 
-def write_checks(change: TableChange, request: WriteRequest, predicate: Expression | None) -> list[Check]:
+def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expression | None) -> list[Check]:
     """Everything that each row must satisfy: the table's demands, the author's, the replaced range's.
 
     Raises:
@@ -283,7 +283,7 @@ def write_checks(change: TableChange, request: WriteRequest, predicate: Expressi
 def _write_rows(
     df: DataFrame,
     store: LogStore,
-    change: TableChange,
+    change: MetadataUpdate,
     request: WriteRequest,
     predicate: Expression | None,
     *,
@@ -301,7 +301,7 @@ def _write_rows(
         else:
             frame = rejected.split(frame, checks)
         if change.partition_columns:
-            frame = with_partition_texts(frame, change.schema, change.partition_columns)
+            frame = with_partition_strings(frame, change.schema, change.partition_columns)
     except Exception as error:
         raise as_delta_error(error, doing="resolving the columns") from error
     reporter.emit("data.writing", done=0, prefix=prefix)

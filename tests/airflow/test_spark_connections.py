@@ -97,7 +97,7 @@ def test_an_operators_arguments_win_over_the_connection(
         extra={"queue": "other", "principal": "other", "packages": "org.example:other:1", "spark.a": "other"},
     )
     install(monkeypatch, tmp_path / "bin", name="spark3-submit")
-    texts = {
+    strings = {
         "packages": "org.example:a:1,org.example:b:2",
         "exclude_packages": "org.example:c",
         "repositories": "https://maven.example/r",
@@ -115,7 +115,7 @@ def test_an_operators_arguments_win_over_the_connection(
         "name": "nightly",
     }
     operator = optimize(
-        **{name: f"{{{{ '{value}' }}}}" for name, value in texts.items()},
+        **{name: f"{{{{ '{value}' }}}}" for name, value in strings.items()},
         spark_conn_id="{{ 'company' }}",
         spark_conf={"spark.a": "{{ 'own' }}", "spark.b": 1.5},
         total_executor_cores="{{ 8 }}",
@@ -131,7 +131,7 @@ def test_an_operators_arguments_win_over_the_connection(
 
     submission = kept.read()
     spelled = {"py_files": "py-files", "exclude_packages": "exclude-packages", "proxy_user": "proxy-user"}
-    options = {f"--{spelled.get(name, name).replace('_', '-')}": value for name, value in texts.items()}
+    options = {f"--{spelled.get(name, name).replace('_', '-')}": value for name, value in strings.items()}
     assert submission.options() == {
         **options,
         "--master": "yarn",

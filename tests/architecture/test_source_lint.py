@@ -38,11 +38,11 @@ def _is_put_together(node: ast.expr) -> bool:
     if isinstance(node, ast.JoinedStr):
         return any(isinstance(part, ast.FormattedValue) for part in node.values)
     if isinstance(node, ast.BinOp):
-        texts = [node.left, node.right]
+        strings = [node.left, node.right]
         return any(
             isinstance(text, ast.JoinedStr)
             or (isinstance(text, ast.Constant) and isinstance(text.value, str))
-            for text in texts
+            for text in strings
         )
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.attr in ("format", "join", "format_map") and isinstance(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository import ROOT, python_files, text_of, tracked_files
+from tests.support.repository import ROOT, python_files, string_of, tracked_files
 
 MAX_LINES = 700
 MAX_DAG_LINES = 120
@@ -49,14 +49,14 @@ def _hits(patterns: list[str], paths: list[Path], *, flags: int = 0) -> list[str
     wanted = re.compile("|".join(patterns), flags)
     found = []
     for path in paths:
-        for number, line in enumerate((text_of(path) or "").splitlines(), start=1):
+        for number, line in enumerate((string_of(path) or "").splitlines(), start=1):
             if match := wanted.search(line):
                 found.append(f"{path}:{number}: {match.group(0)}")
     return found
 
 
 def test_no_file_is_longer_than_700_lines() -> None:
-    lengths = {path: (text_of(path) or "").count("\n") for path in python_files()}
+    lengths = {path: (string_of(path) or "").count("\n") for path in python_files()}
     assert len(lengths) > 20
     assert {str(path): lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
 
@@ -101,7 +101,7 @@ def test_only_the_clock_reads_the_time() -> None:
 
 def _lines_of_code(path: Path) -> int:
     """Lines that are not blank, after the module's docstring."""
-    text = text_of(path) or ""
+    text = string_of(path) or ""
     first = ast.parse(text).body[0]
     body = text.splitlines()[first.end_lineno if isinstance(first, ast.Expr) else 0 :]
     return sum(1 for line in body if line.strip())

@@ -14,7 +14,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from tests.concurrency.matrix.featured import (
-    BY_VECTORS,
+    BY_DELETION_VECTORS,
     OPERATIONS,
     UPDATE,
     State,
@@ -39,7 +39,7 @@ def must_pass(loser: str, winner: str) -> bool:
     """Whether the two get along at every level, by what this library promises of them."""
     if winner == "delete all of A":
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
-    if loser in BY_VECTORS and winner in BY_VECTORS | _DOMAIN:
+    if loser in BY_DELETION_VECTORS and winner in BY_DELETION_VECTORS | _DOMAIN:
         return True
     if UPDATE in (loser, winner) and {loser, winner} & _APART:
         return True
@@ -52,7 +52,7 @@ def must_conflict(loser: str, winner: str) -> bool:
     """Whether one of the two has to give way."""
     if winner in _DEFINITIONS:
         return True
-    in_a = {UPDATE, *(name for name in BY_VECTORS if "A" in name)}
+    in_a = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
     moved = loser in in_a and winner in _MOVES_A
     return moved or (loser in _MOVES_A and winner in in_a) or (loser in _DOMAIN and winner in _DOMAIN)
 
@@ -61,7 +61,8 @@ PAIRS = [
     (loser, winner)
     for loser in OPERATIONS
     for winner in OPERATIONS
-    if {loser, winner} & (BY_VECTORS | {"purge of B", "restore", UPDATE}) or {loser, winner} <= _DOMAIN
+    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE})
+    or {loser, winner} <= _DOMAIN
 ]
 """The other pairs are as on a table without features."""
 

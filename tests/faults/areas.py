@@ -40,7 +40,7 @@ _KEY_BEFORE = "the idempotency key is not looked up before the work"
 _KEY_AT_REBASE = "the idempotency key is not looked up at the rebase"
 _REFUSAL = "an unclear answer is a refusal"
 _OBJECTS = "put-if-absent replaces an object"
-_VECTOR = "the deletion vector is no part of a file's identity"
+_DELETION_VECTOR = "the deletion vector is no part of a file's identity"
 
 _KILL_POINTS = "tests/e2e/test_kill_points.py"
 _CORE_KILL_POINTS = "tests/concurrency/test_core_kill_points.py"
@@ -49,7 +49,9 @@ _FEATURED = "tests/simulation/test_featured_simulation.py"
 
 _BESIDES: dict[str, list[Catch]] = {
     "extras": [
-        Catch(fault=_VECTOR, tests=f"{_CLONES}::test_rows_of_a_shallow_clone_are_changed_by_vectors"),
+        Catch(
+            fault=_DELETION_VECTOR, tests=f"{_CLONES}::test_rows_of_a_shallow_clone_are_changed_by_vectors"
+        ),
         Catch(
             fault="no conflict rule concurrent_append",
             tests="tests/interop/test_conflict_matrix_spark.py::test_delta_spark_answers_alike",

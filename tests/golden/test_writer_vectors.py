@@ -19,7 +19,7 @@ from tests.state_machine.reading import deltalake_rows
 from tests.support.repository import ROOT
 from tests.support.rows import canonical_rows
 from tests.support.writer_vector_inputs import INPUTS
-from tests.support.writer_vectors import FOLDER, NotOpenError, from_json, replay, replay_at, text_of
+from tests.support.writer_vectors import FOLDER, NotOpenError, from_json, replay, replay_at, string_of
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +31,8 @@ def committed(name: str) -> dict[str, Any]:
     return found
 
 
-def operations_of(vector: dict[str, Any]) -> list[dict[str, Any]]:
-    return [step["operation"] for step in vector["steps"]]
+def operations_of(dv: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step["operation"] for step in dv["steps"]]
 
 
 @pytest.mark.parametrize("name", sorted(INPUTS))
@@ -45,10 +45,10 @@ def test_our_writer_does_what_the_vector_says(name: str) -> None:
             pytest.fail(f"we wrote this once: {error}")
         pytest.skip(str(error)[:200])
     if os.environ.get("UPDATE"):
-        path.write_text(text_of(made), encoding="utf-8")
+        path.write_text(string_of(made), encoding="utf-8")
     assert path.exists(), "UPDATE=1 writes it"
     expected = committed(name)
-    assert operations_of(expected) == operations_of(json.loads(text_of(made)))
+    assert operations_of(expected) == operations_of(json.loads(string_of(made)))
     for number, (theirs, ours) in enumerate(zip(expected["steps"], made["steps"], strict=True)):
         assert json.loads(json.dumps(ours)) == theirs, f"step {number}: {theirs['operation']}"
 
@@ -60,18 +60,18 @@ def test_every_vector_has_its_inputs() -> None:
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_deltalake_reads_the_rows_of_the_vector(name: str, tmp_path: Path) -> None:
-    vector = committed(name)
-    replay_at(tmp_path / "table", name, operations_of(vector))
+    dv = committed(name)
+    replay_at(tmp_path / "table", name, operations_of(dv))
     version = -1
-    for step in vector["steps"]:
+    for step in dv["steps"]:
         version += len(step["commits"])
         found = deltalake_rows(tmp_path / "table", version)
         if found is None:
-            assert any(_is_newer(action) for one in vector["steps"] for action in _actions(one))
+            assert any(_is_newer(action) for one in dv["steps"] for action in _actions(one))
             return
         assert len(found) == len(step["rows"]), f"version {version}"
         if step["rows"]:
-            schema = _schema_at(vector, version)
+            schema = _schema_at(dv, version)
             visible = [{key: row[key] for key in row if not key.startswith("_row_")} for row in step["rows"]]
             assert found == canonical_rows(from_json(schema, visible)), f"version {version}"
 
@@ -85,9 +85,9 @@ def _is_newer(action: dict[str, Any]) -> bool:
     return bool({"typeWidening", "vacuumProtocolCheck"} & set(listed))
 
 
-def _schema_at(vector: dict[str, Any], version: int) -> Any:
+def _schema_at(dv: dict[str, Any], version: int) -> Any:
     found, seen = None, -1
-    for step in vector["steps"]:
+    for step in dv["steps"]:
         for commit in step["commits"]:
             seen += 1
             for action in commit:
@@ -98,7 +98,7 @@ def _schema_at(vector: dict[str, Any], version: int) -> Any:
 
 def test_another_outcome_is_noticed() -> None:
     """The comparison above sees one bit of difference in each part of a step."""
-    made = json.loads(text_of(replay("plain", INPUTS["plain"])))
+    made = json.loads(string_of(replay("plain", INPUTS["plain"])))
     expected = committed("plain")
     assert made == expected
     for part, change in (

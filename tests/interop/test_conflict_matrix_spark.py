@@ -131,10 +131,10 @@ def _add_line(label: str, level: IsolationLevel) -> str:
 
 
 def _conjuncts(box: Box) -> list[str]:
-    texts = [f"p = '{box.partition}'"]
+    strings = [f"p = '{box.partition}'"]
     if box != Box(partition=box.partition):
-        texts += [f"id >= {box.low}", f"id <= {box.high}"]
-    return texts
+        strings += [f"id >= {box.low}", f"id <= {box.high}"]
+    return strings
 
 
 def _actions(operation: Operation, target: Target, level: IsolationLevel) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from delta_core import DeltaTable
 from tests.support.delta_spark import by_delta_spark
-from tests.support.delta_spark_writer import ANSWERED, SHREDDING, TEXTS, TRACKED
+from tests.support.delta_spark_writer import ANSWERED, SHREDDING, STRINGS, TRACKED
 from tests.support.rows import canonical_rows
 from tests.support.soak import SEED, rounds
 from tests.support.variant_values import as_json, same_numbers
@@ -50,7 +50,7 @@ def test_shredded_variants_are_what_delta_spark_reads(written: Path, name: str) 
     assert {"variantShredding-preview", "variantShredding"} & (table.protocol().reader_features or set())
     expected = {row[0]: row[1:] for row in json.loads((written / f"{name}.json").read_text())}
     rows = table.to_pyarrow_table().to_pylist()
-    assert len(rows) == len(expected) == len(TEXTS) + 3
+    assert len(rows) == len(expected) == len(STRINGS) + 3
     for row in rows:
         found = [as_json(row["v"]), as_json(row["s"]["v"])]
         assert found == [same_numbers(text) for text in expected[row["id"]]], row["id"]

@@ -42,15 +42,15 @@ OTHERS = [
     ),
     *("日" * 25, "..", ".hidden", "_hidden"),
 ]
-TEXTS = [*ASCII, *OTHERS]
-SOME_TEXTS = [
+STRINGS = [*ASCII, *OTHERS]
+SOME_STRINGS = [
     *(text for text in ASCII if text.isprintable() and not text.isalnum()),
     *drawn((text for text in ASCII if not text.isprintable()), usual=4),
     *drawn((text for text in ASCII if text.isalnum()), usual=3),
     *OTHERS,
 ]
 """Every character that some writer escapes, and some of each class whose characters are all alike."""
-BEYOND_ASCII = [text for text in TEXTS if not text.isascii()]
+BEYOND_ASCII = [text for text in STRINGS if not text.isascii()]
 
 Rows = set[tuple[int, str]]
 
@@ -58,24 +58,24 @@ Rows = set[tuple[int, str]]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of ours, two files in each partition, as if written eight days ago."""
-    return written(tmp_path_factory.mktemp("names") / "table", TEXTS)
+    return written(tmp_path_factory.mktemp("names") / "table", STRINGS)
 
 
-def written(root: Path, texts: Sequence[str]) -> Path:
+def written(root: Path, strings: Sequence[str]) -> Path:
     for first in (0, 1000):
-        rows = pa.table({"id": range(first, first + len(texts)), COLUMN: texts})
+        rows = pa.table({"id": range(first, first + len(strings)), COLUMN: strings})
         write_deltalake(root, rows, mode="append", partition_by=[COLUMN])
     return aged(root)
 
 
-def deleted(texts: Sequence[str]) -> range:
+def deleted(strings: Sequence[str]) -> range:
     """Rows of every third partition."""
-    return range(0, len(texts), 3)
+    return range(0, len(strings), 3)
 
 
-def kept(texts: Sequence[str]) -> Rows:
-    gone = deleted(texts)
-    return {(i + more, text) for i, text in enumerate(texts) if i not in gone for more in (0, 1000)}
+def kept(strings: Sequence[str]) -> Rows:
+    gone = deleted(strings)
+    return {(i + more, text) for i, text in enumerate(strings) if i not in gone for more in (0, 1000)}
 
 
 def aged(root: Path) -> Path:
@@ -114,7 +114,7 @@ def vacuumed_by_delta_spark(root: Path, tmp_path: Path, *then: str) -> None:
 
 
 def test_every_reader_finds_the_rows(made: Path) -> None:
-    expected = {(i + more, text) for i, text in enumerate(TEXTS) for more in (0, 1000)}
+    expected = {(i + more, text) for i, text in enumerate(STRINGS) for more in (0, 1000)}
     assert by_us(made) == expected
     assert by_deltalake(made) == expected
     assert by_duckdb(made) == expected
@@ -129,9 +129,9 @@ def test_every_reader_finds_a_partition_whose_name_no_file_system_takes(tmp_path
 def test_deltalake_deletes_compacts_and_vacuums(made: Path, tmp_path: Path) -> None:
     root = shutil.copytree(made, tmp_path / "table")
     table = deltalake.DeltaTable(str(root))
-    gone = ", ".join(str(i + more) for i in deleted(TEXTS) for more in (0, 1000))
-    expected = kept(TEXTS)
-    assert table.delete(f"id in ({gone})")["num_deleted_rows"] == 2 * len(deleted(TEXTS))
+    gone = ", ".join(str(i + more) for i in deleted(STRINGS) for more in (0, 1000))
+    expected = kept(STRINGS)
+    assert table.delete(f"id in ({gone})")["num_deleted_rows"] == 2 * len(deleted(STRINGS))
     assert by_us(root) == by_deltalake(root) == by_duckdb(root) == expected
     assert table.optimize.compact()["numFilesRemoved"] == len(expected)
     assert by_us(root) == expected
@@ -166,17 +166,17 @@ def test_our_checkpoint_mends_what_deltalake_rewrites_in_names_that_were_there(
 @pytest.mark.spark
 @pytest.mark.soak
 def test_delta_spark_vacuums_no_live_file_and_goes_on(tmp_path: Path) -> None:
-    root = written(tmp_path / "table", SOME_TEXTS)
+    root = written(tmp_path / "table", SOME_STRINGS)
     live = set(root.rglob("*.parquet"))
-    assert len(live) == 2 * len(SOME_TEXTS)
+    assert len(live) == 2 * len(SOME_STRINGS)
     (root / "orphan.parquet").write_bytes(b"")
     aged(root)
-    gone = ", ".join(str(i + more) for i in deleted(SOME_TEXTS) for more in (0, 1000))
+    gone = ", ".join(str(i + more) for i in deleted(SOME_STRINGS) for more in (0, 1000))
     vacuumed_by_delta_spark(root, tmp_path, f"DELETE FROM {{t}} WHERE id IN ({gone})", "OPTIMIZE {t}")
     assert not (root / "orphan.parquet").exists()
     # Its DELETE and OPTIMIZE came after, and the retention keeps what they removed.
     assert live <= set(root.rglob("*.parquet"))
-    assert by_us(root) == by_duckdb(root) == kept(SOME_TEXTS)
+    assert by_us(root) == by_duckdb(root) == kept(SOME_STRINGS)
 
 
 @pytest.mark.extra

@@ -116,7 +116,7 @@ def run_spark(requests: list[dict[str, Any]], folder: Path) -> list[Path]:
     return [folder / f"{index}.parquet" for index in range(len(requests))]
 
 
-def texts(properties: Mapping[str, str]) -> str:
+def strings(properties: Mapping[str, str]) -> str:
     return ", ".join(f"'{key}' = '{text}'" for key, text in properties.items())
 
 
@@ -130,12 +130,12 @@ def test_delta_spark_comes_to_the_same_rows_and_tells_the_same_changes(tmp_path:
     statements = dealt()
     for name, kind in KINDS.items():
         properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
-        listed = texts({**properties, **kind.properties})
+        listed = strings({**properties, **kind.properties})
         by = "PARTITIONED BY (p)" if kind.is_partitioned else ""
         created = [
             f"CREATE TABLE {{t}} ({COLUMNS}) USING delta {by} TBLPROPERTIES ({listed})",
             f"INSERT INTO {{t}} {ROWS}",
-            *([f"ALTER TABLE {{t}} SET TBLPROPERTIES ({texts(kind.then)})"] if kind.then else []),
+            *([f"ALTER TABLE {{t}} SET TBLPROPERTIES ({strings(kind.then)})"] if kind.then else []),
         ]
         made.append(
             {

@@ -16,17 +16,21 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
 
 from delta_core import DeltaTable, write_deltalake
+from tests.support.deletion_vector_tables import (
+    DeletionVectorTable,
+    every_kind_of_deletion_vector,
+    random_table,
+)
 from tests.support.delta_spark import by_delta_spark
 from tests.support.soak import rounds
-from tests.support.vector_tables import VectorTable, every_kind_of_vector, random_table
 
 Rows = set[tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> VectorTable:
-    made = every_kind_of_vector(tmp_path_factory.mktemp("vectors"))
-    assert {vector.storage_type for vector in made.live_vectors} == {"u", "i"}
+def table(tmp_path_factory: pytest.TempPathFactory) -> DeletionVectorTable:
+    made = every_kind_of_deletion_vector(tmp_path_factory.mktemp("vectors"))
+    assert {dv.storage_type for dv in made.live_deletion_vectors} == {"u", "i"}
     assert len({len(rows) for rows in made.expected}) == 4
     return made
 
@@ -58,7 +62,7 @@ def by_duckdb(root: Path, version: int) -> Rows:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", [by_us, by_deltalake, by_duckdb], ids=lambda reader: reader.__name__)
-def test_every_version_has_its_rows(table: VectorTable, reader: Callable[[Path, int], Rows]) -> None:
+def test_every_version_has_its_rows(table: DeletionVectorTable, reader: Callable[[Path, int], Rows]) -> None:
     for version, expected in enumerate(table.expected, start=1):
         assert reader(table.root, version) == expected, version
 
@@ -74,7 +78,7 @@ def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: 
 
 @pytest.mark.extra
 @pytest.mark.spark
-def test_delta_spark_reads_the_same_rows(table: VectorTable, tmp_path: Path) -> None:
+def test_delta_spark_reads_the_same_rows(table: DeletionVectorTable, tmp_path: Path) -> None:
     # The first version has no vectors.
     versions = range(2, len(table.expected) + 1)
     asked = tmp_path / "asked.json"

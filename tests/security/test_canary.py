@@ -104,10 +104,10 @@ def services(endpoint: str) -> dict[str, dict[str, str]]:
 class _Records(logging.Handler):
     def __init__(self) -> None:
         super().__init__(level=logging.DEBUG)
-        self.texts: list[str] = []
+        self.strings: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.texts += [TextFormatter().format(record), JsonFormatter().format(record), repr(vars(record))]
+        self.strings += [TextFormatter().format(record), JsonFormatter().format(record), repr(vars(record))]
 
 
 @pytest.fixture
@@ -121,13 +121,13 @@ def records() -> Iterator[_Records]:
     logger.setLevel(level)
 
 
-def texts_of(error: BaseException) -> list[str]:
+def strings_of(error: BaseException) -> list[str]:
     found = ["".join(traceback.format_exception(error)), repr(error), str(error), repr(vars(error))]
     return [*found, repr(pickle.loads(pickle.dumps(error))), repr(copy.copy(error))]
 
 
-def hits(texts: list[str]) -> list[str]:
-    return [text[:300] for text in texts if CANARY in text or KEY in text]
+def hits(strings: list[str]) -> list[str]:
+    return [text[:300] for text in strings if CANARY in text or KEY in text]
 
 
 @pytest.mark.parametrize("uri", services(""))
@@ -152,9 +152,9 @@ def test_no_failure_of_a_store_shows_it(uri: str, echo: str, records: _Records) 
             call()
         except DeltaError as error:
             failures += 1
-            shown += texts_of(error)
+            shown += strings_of(error)
     assert failures >= 6
-    assert hits([*shown, *records.texts]) == []
+    assert hits([*shown, *records.strings]) == []
 
 
 @pytest.mark.parametrize("uri", services(""))
@@ -171,7 +171,7 @@ def test_no_job_shows_it(uri: str, echo: str, records: _Records) -> None:
         repr(context),
         str(context),
     ]
-    assert hits([*shown, *records.texts]) == []
+    assert hits([*shown, *records.strings]) == []
 
 
 def test_no_option_that_is_wrong_shows_its_value() -> None:
@@ -185,11 +185,11 @@ def test_no_option_that_is_wrong_shows_its_value() -> None:
             try:
                 shown.append(repr(open_store(uri, storage_options=options)))
             except DeltaError as error:
-                shown += texts_of(error)
+                shown += strings_of(error)
     for uri in (f"s3://user:{CANARY}@b/t", f"s3://b/t?X-Amz-Signature={CANARY}", f"hdfs://u:{CANARY}@n/t"):
         with pytest.raises(DeltaError) as refused:
             open_store(uri)
-        shown += texts_of(refused.value)
+        shown += strings_of(refused.value)
     assert len(shown) > 100
     assert hits(shown) == []
 

@@ -69,9 +69,9 @@ def _is(name: str, text: str) -> str:
 
 
 def test_rows_partitions_and_replacements_take_them_as_data(tmp_path: Path) -> None:
-    texts = payloads()
-    some = texts[::25]
-    write_deltalake(tmp_path, pa.table({"name": texts}))
+    strings = payloads()
+    some = strings[::25]
+    write_deltalake(tmp_path, pa.table({"name": strings}))
     for text in some:
         found = DeltaTable(tmp_path).to_pyarrow_table(filters=_is("name", text))
         assert found["name"].to_pylist() == [text]

@@ -124,7 +124,7 @@ def _patterns() -> Iterator[Found]:
 
 
 @cache
-def texts() -> list[str]:
+def strings() -> list[str]:
     """What each pattern is given."""
     found = [unit * (CHARACTERS // len(unit)) + ending for unit in UNITS for ending in ENDINGS]
     found += [
@@ -139,7 +139,7 @@ def slow_uses(module: str, name: str) -> list[str]:
     for found_module, found_name, pattern, used in patterns():
         if (found_module, found_name) != (module, name):
             continue
-        for text in texts():
+        for text in strings():
             subject = text.encode() if isinstance(pattern.pattern, bytes) else text
             for method in used:
                 arguments = (subject[:0], subject) if method == "sub" else (subject,)

@@ -49,8 +49,8 @@ DEEP = (
 def read(folder: Path, *lines: dict[str, Any] | str) -> Snapshot:
     log = folder / "_delta_log"
     log.mkdir()
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    (log / f"{0:020}.json").write_text("\n".join(texts))
+    strings = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    (log / f"{0:020}.json").write_text("\n".join(strings))
     snapshot = Snapshot.load(LocalLogStore(folder))
     assert snapshot.schema is not None
     DeltaTable(folder).to_pyarrow_table()

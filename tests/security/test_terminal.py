@@ -20,7 +20,7 @@ from delta_core.cli.app import app
 from delta_core.errors import DeltaError, UnsupportedTableFeatureError, escape_control_characters
 from delta_core.observability import JsonFormatter, TextFormatter
 
-VECTORS = (
+DELETION_VECTORS = (
     *("\x1b[2J", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link", "\x1b[1A\x1b[2K"),
     *(
         "\x1bP+q\x1b\\",
@@ -61,11 +61,11 @@ def is_harmless(text: str) -> bool:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(set(VECTORS)) == len(VECTORS) >= 40
-    assert not [text for text in VECTORS if is_harmless(text.replace("\n", "\r"))]
+    assert len(set(DELETION_VECTORS)) == len(DELETION_VECTORS) >= 40
+    assert not [text for text in DELETION_VECTORS if is_harmless(text.replace("\n", "\r"))]
 
 
-@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+@pytest.mark.parametrize("text", DELETION_VECTORS, ids=ascii)
 def test_an_escape_is_shown_on_one_line(text: str) -> None:
     shown = escape_control_characters(f"before {text} after")
     assert is_harmless(shown)
@@ -74,7 +74,7 @@ def test_an_escape_is_shown_on_one_line(text: str) -> None:
     assert shown.endswith(" after")
 
 
-@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+@pytest.mark.parametrize("text", DELETION_VECTORS, ids=ascii)
 def test_an_error_is_one_line_and_drives_no_terminal(text: str) -> None:
     error = DeltaError(f"a {text}", cause=f"b {text}", fix=f"c {text}")
     shown = str(error)
@@ -117,7 +117,7 @@ def test_names_of_a_table_reach_no_error_as_they_are(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", VECTORS, ids=ascii)
+@pytest.mark.parametrize("text", DELETION_VECTORS, ids=ascii)
 def test_a_log_record_is_its_own_lines(text: str) -> None:
     try:
         raise DeltaError(f"a {text}", cause=text, fix=f"{text}\nERROR delta_core: forged")
@@ -137,7 +137,7 @@ def test_a_log_record_is_its_own_lines(text: str) -> None:
 
 
 def test_no_command_shows_one(tmp_path: Path) -> None:
-    evil = "".join(text for text in VECTORS if text not in ("\ud800", "\x00"))
+    evil = "".join(text for text in DELETION_VECTORS if text not in ("\ud800", "\x00"))
     path = tmp_path / "t"
     deltalake.write_deltalake(
         str(path),

@@ -109,7 +109,7 @@ class DropProgram(RowProgram):
     def _snapshot(self, job: Job) -> Snapshot:
         return self._held if job.aged and self._held is not None else self._load()
 
-    def _takes_by_vectors(self, snapshot: Snapshot) -> bool:
+    def _takes_by_deletion_vectors(self, snapshot: Snapshot) -> bool:
         return snapshot.metadata.configuration.get("delta.enableDeletionVectors") == "true"
 
     def rewritten(self, task: JsonObject) -> JsonObject:
@@ -155,5 +155,5 @@ def _rows(path: str) -> int:
 
 
 def _deleted(file: JsonObject) -> int:
-    vector = file.get("deletion_vector")
-    return int(vector["cardinality"]) if vector else 0
+    dv = file.get("deletion_vector")
+    return int(dv["cardinality"]) if dv else 0

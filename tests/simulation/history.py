@@ -150,9 +150,9 @@ class Attempt:
     taken: tuple[int, int] | None = None
 
 
-def labelled(path: str, vector: str | None) -> str:
+def labelled(path: str, dv: str | None) -> str:
     """A live file by its path and its vector."""
-    return path if vector is None else f"{path}#{vector}"
+    return path if dv is None else f"{path}#{dv}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from tests.simulation.history import Attempt, Kind, Plan, Record, labelled
 from tests.simulation.store import Change, Entry
 
 _COMMIT = re.compile(r"_delta_log/([0-9]{20})\.json")
-_VECTOR_FILE = re.compile(r"(?:.*/)?deletion_vector_[0-9a-f-]{36}\.bin")
+_DELETION_VECTOR_FILE = re.compile(r"(?:.*/)?deletion_vector_[0-9a-f-]{36}\.bin")
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Model:
         live = set(self.states[-1]) if self.states else set()
         labels = [_label(action["remove"]) for action in actions if "remove" in action]
         # A drop of deletionVectors writes tombstones of the vectors' files, which are no data files.
-        removed = [label for label in labels if not _VECTOR_FILE.fullmatch(label)]
+        removed = [label for label in labels if not _DELETION_VECTOR_FILE.fullmatch(label)]
         added = [_label(action["add"]) for action in actions if "add" in action]
         for file in removed:
             if file not in live:

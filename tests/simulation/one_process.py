@@ -19,12 +19,12 @@ from unittest import mock
 from uuid import UUID
 
 from delta_core.checkpoint import sidecars, v2
-from delta_core.deletion_vectors import writer as vector_files
+from delta_core.deletion_vectors import writer as deletion_vector_files
 from delta_core.errors import DeltaWarning
 from delta_core.log import checkpoint_reader
-from delta_core.snapshot import open_log, version_floor
-from delta_core.snapshot.version_floor import VersionFloors
-from delta_core.storage import side_by_side
+from delta_core.snapshot import monotonic_versions, open_log
+from delta_core.snapshot.monotonic_versions import MonotonicVersions
+from delta_core.storage import parallel
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction import transaction
 from tests.simulation.scheduler import Scheduler
@@ -41,7 +41,7 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
     logger = logging.getLogger("delta_core")
     level = logger.level
     with ExitStack() as stack:
-        for drawing in (transaction, v2, sidecars, vector_files):
+        for drawing in (transaction, v2, sidecars, deletion_vector_files):
             stack.enter_context(mock.patch.object(drawing, "uuid4", draw))
         jitter = Random(f"jitter:{seed}")
 
@@ -49,8 +49,10 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
             return Random(jitter.random())
 
         stack.enter_context(mock.patch.object(transaction, "Random", seeded))
-        stack.enter_context(mock.patch.object(version_floor, "FLOORS", _FloorsOfWorkers(scheduler)))
-        for module in (checkpoint_reader, open_log, side_by_side):
+        stack.enter_context(
+            mock.patch.object(monotonic_versions, "FLOORS", _MonotonicVersionsOfWorkers(scheduler))
+        )
+        for module in (checkpoint_reader, open_log, parallel):
             stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", _Inline))
         stack.enter_context(warnings.catch_warnings())
         # A damaged hint or an unwritten one is the library's to survive, with a warning.
@@ -60,7 +62,7 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
         yield
 
 
-class _FloorsOfWorkers(VersionFloors):
+class _MonotonicVersionsOfWorkers(MonotonicVersions):
     """Each worker is a process of its own, and knows nothing of what the others have seen."""
 
     def __init__(self, scheduler: Scheduler) -> None:

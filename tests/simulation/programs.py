@@ -13,7 +13,7 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
 from delta_core.schema.types import STRING
-from delta_core.snapshot import version_floor
+from delta_core.snapshot import monotonic_versions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict, Rejected, Unknown
@@ -73,7 +73,7 @@ class Program:
         except Crashed:
             self._scheduler.current.dead = False
             self._held = None  # the process that comes next knows nothing
-            version_floor.FLOORS.forget(self._store)
+            monotonic_versions.FLOORS.forget(self._store)
             self._note_end(job, "crashed")
             # Without a key nobody knows whether the job may be run again.
             return job.kind is not Kind.KEYED_APPEND and job.kind in WRITES

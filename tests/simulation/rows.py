@@ -11,15 +11,15 @@ from dataclasses import replace
 from random import Random
 
 from delta_core.actions import AddFile, RemoveFile
-from delta_core.deletion_vectors.file_update import physical_records, removed, with_new_vector
+from delta_core.deletion_vectors.file_update import physical_records, removed, with_new_deletion_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.deletion_vectors.union import VectorUnion, unite
+from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import CommitResult, Committed
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.vector_resolver import VectorResolver
 from tests.simulation.history import SCHEMA_STRING, STAMPED, Job, Kind, Plan
 from tests.simulation.programs import Program, partition_is
 
@@ -79,16 +79,16 @@ class RowProgram(Program):
 
     def _take_rows(self, job: Job) -> CommitResult | None:
         """Some rows of each file that the job looks at, as DELETE takes them and UPDATE writes them again."""
-        resolver = VectorResolver(self._store, clock=self._clock)
+        resolver = DeletionVectorMerger(self._store, clock=self._clock)
         snapshot, transaction = self._begin(job, aged=job.aged, resolver=resolver)
-        if not self._takes_by_vectors(snapshot):
+        if not self._takes_by_deletion_vectors(snapshot):
             return None
         by = self._random.choice((2, 3, 5))
         rest = self._random.randrange(by)
         self._running["taken"] = (by, rest)
         now_ms = self._clock.now_ms()
         actions: list[RemoveFile | AddFile] = []
-        partly: list[tuple[AddFile, VectorUnion]] = []
+        partly: list[tuple[AddFile, DeletionVectorUnion]] = []
         read: list[str] = []
         ids: dict[str, list[int]] = {}
         for file in add_actions(snapshot.files.to_table(), data_change=True):
@@ -97,8 +97,8 @@ class RowProgram(Program):
             read.append(file.path)
             rows = physical_records(file)
             assert rows is not None
-            vector = file.deletion_vector
-            known = [] if vector is None else read_deletion_vector(self._store, vector, num_rows=rows)
+            dv = file.deletion_vector
+            known = [] if dv is None else read_deletion_vector(self._store, dv, num_rows=rows)
             union = unite(known, list(range(rest, rows, by)), num_records=rows)  # type: ignore[arg-type]
             if union.is_unchanged:
                 continue
@@ -111,19 +111,19 @@ class RowProgram(Program):
         if not actions and not partly:
             return None
         written = write_deletion_vectors(self._store, (union.positions for _, union in partly))
-        for (file, _), vector in zip(partly, written.descriptors, strict=True):
-            update = with_new_vector(file, vector, deletion_timestamp_ms=now_ms)
+        for (file, _), dv in zip(partly, written.descriptors, strict=True):
+            update = with_new_deletion_vector(file, dv, deletion_timestamp_ms=now_ms)
             actions += [action for action in (update.remove, update.add) if action is not None]
         if job.kind is Kind.MOVE_ROWS:
             actions += [self._moved_file(job, partition, moved) for partition, moved in ids.items()]
         transaction.read_predicate(partition_is(job.partition)).read_files(read).add(*actions)
         result = transaction.commit()
-        resolver.discard(result, OwnedFiles(store=self._store).with_vectors(written.descriptors))
+        resolver.discard(result, OwnedFiles(store=self._store).with_deletion_vectors(written.descriptors))
         if isinstance(result, Committed) and not result.already_applied:
             self.record.joined += resolver.has_settled
         return result
 
-    def _takes_by_vectors(self, snapshot: Snapshot) -> bool:
+    def _takes_by_deletion_vectors(self, snapshot: Snapshot) -> bool:
         return True
 
     def _moved_file(self, job: Job, partition: str, ids: list[int]) -> AddFile:

@@ -17,7 +17,7 @@ from tests.simulation.history import Attempt, Kind, Plan, Record
 from tests.simulation.judge import Model, is_blind_append
 from tests.simulation.rows import HIGH_WATER_MARK, IDS_TAG, NUMBERS_TAG
 from tests.simulation.store import Change, Entry
-from tests.support.deletion_vectors import vector_name, vector_rows
+from tests.support.deletion_vectors import deletion_vector_name, deletion_vector_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def judge_rows(plan: Plan, record: Record, model: Model, ledger: Sequence[Entry]
             objects.pop(entry.path, None)
         else:
             objects[entry.path] = entry.data
-    for version, path, name in _lost_vectors(model, objects):
+    for version, path, name in _lost_deletion_vectors(model, objects):
         yield f"version {version} names for {path} the vector file {name}, which is not there"
         return
     states: list[State] = []
@@ -94,10 +94,10 @@ def judge_rows(plan: Plan, record: Record, model: Model, ledger: Sequence[Entry]
             yield from _taken(attempt, model, states, serializable=serializable)
 
 
-def _lost_vectors(model: Model, objects: Mapping[str, bytes]) -> Iterator[tuple[int, str, str]]:
+def _lost_deletion_vectors(model: Model, objects: Mapping[str, bytes]) -> Iterator[tuple[int, str, str]]:
     for version, actions in enumerate(model.commits):
         for add in (a["add"] for a in actions if "add" in a):
-            name = vector_name(add.get("deletionVector"))
+            name = deletion_vector_name(add.get("deletionVector"))
             if name is not None and name not in objects:
                 yield version, add["path"], name
 
@@ -106,7 +106,7 @@ def _live(add: dict[str, Any], version: int, objects: Mapping[str, bytes]) -> Li
     return LiveFile(
         partition=add["partitionValues"]["p"],
         rows=json.loads(add["stats"])["numRecords"],
-        gone=vector_rows(add.get("deletionVector"), objects.__getitem__),
+        gone=deletion_vector_rows(add.get("deletionVector"), objects.__getitem__),
         since=version,
         ids=(add.get("baseRowId", -1), add.get("defaultRowCommitVersion", -1)),
         kept=tuple(int(row_id) for row_id in (add.get("tags") or {}).get(IDS_TAG, "").split()),

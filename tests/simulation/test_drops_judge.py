@@ -49,7 +49,7 @@ def does_not_look_who_was_first() -> AbstractContextManager[Any]:
     return mock.patch.object(Run, "commit", commit)
 
 
-def loses_the_rows_of_files_with_vectors() -> AbstractContextManager[Any]:
+def loses_the_rows_of_files_with_deletion_vectors() -> AbstractContextManager[Any]:
     def rewritten(self: DropProgram, task: Any) -> Any:
         return original(self, {**task, "files": task["files"][1:] or task["files"]})
 
@@ -65,7 +65,7 @@ def loses_the_rows_of_files_with_vectors() -> AbstractContextManager[Any]:
         (writes_no_checkpoint_behind_the_past, "no checkpoint is there", 0),
         (does_not_protect_the_past, "nothing protects the log", 0),
         (does_not_look_who_was_first, "nothing protects the log", 703),
-        (loses_the_rows_of_files_with_vectors, "rows after", 0),
+        (loses_the_rows_of_files_with_deletion_vectors, "rows after", 0),
     ],
     ids=lambda found: getattr(found, "__name__", ""),
 )

@@ -13,14 +13,14 @@ import pytest
 from delta_core.actions.json_codec import decode_commit
 from delta_core.errors import AmbiguousWriteError, StorePermissionError
 from delta_core.snapshot import snapshot as snapshot_module
-from delta_core.snapshot.version_floor import VersionFloors
+from delta_core.snapshot.monotonic_versions import MonotonicVersions
 from delta_core.transaction import committer as committer_module
 from delta_core.transaction import conflict_checker
 from delta_core.transaction import transaction as transaction_module
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.committer import Committer
+from delta_core.transaction.log_tail_guard import LogTailGuard
 from delta_core.transaction.staged_commit import StagedCommit
-from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.simulation.faults import Faults
 from tests.simulation.history import draw_plan, stamped
@@ -100,8 +100,8 @@ def every_error_is_a_refusal() -> Iterator[None]:
 @contextmanager
 def guard_is_blind() -> Iterator[None]:
     with (
-        mock.patch.object(StaleWriterGuard, "look", return_value=None),
-        mock.patch.object(StaleWriterGuard, "after_put", return_value=None),
+        mock.patch.object(LogTailGuard, "look", return_value=None),
+        mock.patch.object(LogTailGuard, "after_put", return_value=None),
     ):
         yield
 
@@ -153,7 +153,7 @@ MUTANTS = [
     Mutant(name="refresh finds nothing", apply=refresh_finds_nothing, sign="was there before"),
     Mutant(
         name="no version floor",
-        apply=lambda: mock.patch.object(VersionFloors, "floor", return_value=-1),
+        apply=lambda: mock.patch.object(MonotonicVersions, "floor", return_value=-1),
         sign="was there before",
         faults=LAGGING,
     ),

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from delta_core.deletion_vectors.union import unite
-from delta_core.transaction import conflict_checker, vector_resolver
+from delta_core.transaction import conflict_checker, deletion_vector_merger
 from delta_core.transaction.conflict_resolver import Resolution
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.row_ids import RowIds
-from delta_core.transaction.vector_resolver import VectorResolver
 from tests.simulation.history import draw_plan
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import collect_garbage_rarely, run_plan
@@ -25,33 +25,35 @@ SEARCHED = 400
 
 def forgets_the_winners_rows() -> AbstractContextManager[Any]:
     return mock.patch.object(
-        vector_resolver,
+        deletion_vector_merger,
         "unite",
         lambda known, wanted, *, num_records: unite(np.empty(0, np.int64), wanted, num_records=num_records),
     )
 
 
 def forgets_its_own_rows() -> AbstractContextManager[Any]:
-    def settle(self: VectorResolver, winner: Any, actions: Any, transaction: Any) -> Any:
+    def settle(self: DeletionVectorMerger, winner: Any, actions: Any, transaction: Any) -> Any:
         found = original(self, winner, actions, transaction)
         if found is None or len(found.actions) < 2:
             return found
         return replace(found, actions=found.actions[:-2])
 
-    original = VectorResolver._settle
-    return mock.patch.object(VectorResolver, "_settle", settle)
+    original = DeletionVectorMerger._settle
+    return mock.patch.object(DeletionVectorMerger, "_settle", settle)
 
 
 def settles_whatever_the_winner_did() -> AbstractContextManager[Any]:
-    def resolve(self: VectorResolver, violation: Any, winner: Any, actions: Any, *, transaction: Any) -> Any:
+    def resolve(
+        self: DeletionVectorMerger, violation: Any, winner: Any, actions: Any, *, transaction: Any
+    ) -> Any:
         return Resolution(actions=actions, rest=replace(winner, adds=(), removes=()))
 
-    return mock.patch.object(VectorResolver, "resolve", resolve)
+    return mock.patch.object(DeletionVectorMerger, "resolve", resolve)
 
 
 def leaves_it_to_the_winner() -> AbstractContextManager[Any]:
     """Where a winner took rows of a file, nothing is taken from it any more."""
-    return mock.patch.object(vector_resolver._Joined, "is_done", property(lambda self: True))
+    return mock.patch.object(deletion_vector_merger._Joined, "is_done", property(lambda self: True))
 
 
 def moves_rows_that_are_gone() -> AbstractContextManager[Any]:
@@ -60,8 +62,8 @@ def moves_rows_that_are_gone() -> AbstractContextManager[Any]:
     def join(*args: Any) -> Any:
         return replace(original(*args), twice=0)
 
-    original = vector_resolver._join
-    return mock.patch.object(vector_resolver, "_join", join)
+    original = deletion_vector_merger._join
+    return mock.patch.object(deletion_vector_merger, "_join", join)
 
 
 def numbers_files_anew() -> AbstractContextManager[Any]:

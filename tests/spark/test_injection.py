@@ -16,11 +16,11 @@ pytestmark = pytest.mark.spark
 
 
 def test_spark_reads_every_constant_as_it_is(spark: SparkSession) -> None:
-    texts = payloads()
-    frame = spark.createDataFrame([(text,) for text in texts], "name string").coalesce(1)
+    strings = payloads()
+    frame = spark.createDataFrame([(text,) for text in strings], "name string").coalesce(1)
     equal = [
         fn.expr(to_spark_sql(Comparison(ComparisonOperator.EQ, Column(("name",)), Literal(text, STRING))))
-        for text in texts[::3]
+        for text in strings[::3]
     ]
     counts = frame.agg(*[fn.count_if(condition).alias(f"c{n}") for n, condition in enumerate(equal)]).first()
     assert counts is not None

@@ -19,7 +19,7 @@ from delta_core.policies.contract import schema_of_columns
 from spark_jobs.job_kinds import register
 from spark_jobs.loading.csv_files import read_csv
 from spark_jobs.loading.json_numbers import MarkedNumbers
-from spark_jobs.loading.text_casts import cast_text
+from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.spark_executor import SparkExecutor
 from tests.spark.test_load import load
 from tests.support.spark import rows_of
@@ -36,7 +36,7 @@ def contract(*columns: tuple[str, str], **more: Any) -> dict[str, Any]:
     return {"columns": [{"name": name, "type": kind} for name, kind in columns], **more}
 
 
-TEXTS = contract(("id", "long"), ("text", "string"), ("z", "string"))
+STRINGS = contract(("id", "long"), ("text", "string"), ("z", "string"))
 VALUES = [
     '5" pipe',
     'a"',
@@ -66,7 +66,7 @@ def written(path: Path, text: str | bytes) -> Path:
 def test_what_pandas_writes_arrives(spark: SparkSession, tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": range(len(VALUES)), "text": VALUES, "z": "end"})
     file = written(tmp_path / "a.csv", frame.to_csv(index=False))
-    result = load(spark, tmp_path / "t", [file], contract=TEXTS)
+    result = load(spark, tmp_path / "t", [file], contract=STRINGS)
     assert result.error is None
     found = sorted(rows_of(tmp_path / "t"), key=lambda row: row["id"])
     assert found == frame.to_dict("records")
@@ -84,7 +84,7 @@ def test_what_pandas_writes_arrives(spark: SparkSession, tmp_path: Path) -> None
 def test_what_is_no_such_csv_is_refused(
     spark: SparkSession, tmp_path: Path, text: str | bytes, words: str
 ) -> None:
-    result = load(spark, tmp_path / "t", [written(tmp_path / "a.csv", text)], contract=TEXTS)
+    result = load(spark, tmp_path / "t", [written(tmp_path / "a.csv", text)], contract=STRINGS)
     assert result.error is not None
     assert words in result.error.message
     assert not (tmp_path / "t" / "_delta_log").exists()
@@ -104,7 +104,7 @@ def test_options_read_what_is_written_otherwise(
     spark: SparkSession, tmp_path: Path, text: str | bytes, options: dict[str, str]
 ) -> None:
     file = written(tmp_path / "a.csv", text)
-    result = load(spark, tmp_path / "t", [file], contract=TEXTS, source={"options": options})
+    result = load(spark, tmp_path / "t", [file], contract=STRINGS, source={"options": options})
     assert result.error is None
     (row,) = rows_of(tmp_path / "t")
     assert row["text"] in ('say "hi"', "say \u00abhi\u00bb")
@@ -183,7 +183,7 @@ def test_text_that_a_type_would_round_or_cut_is_no_value_of_it(spark: SparkSessi
         cases = [(text, expected) for of, text, expected in CASTS if of == kind]
         (field,) = schema_of_columns([{"name": "x", "type": kind}])
         texts = spark.createDataFrame([(text,) for text, _ in cases] + [(None,)], "text string")
-        value, wrong = cast_text(fn.col("text"), field.data_type, exact=True)
+        value, wrong = cast_string(fn.col("text"), field.data_type, exact=True)
         if kind == "timestamp":
             value = fn.to_utc_timestamp(value, fn.current_timezone()).cast("timestamp_ntz")
         found = texts.select("text", value.alias("value"), wrong.alias("wrong")).collect()
@@ -200,8 +200,10 @@ def test_a_contract_may_allow_rounding(spark: SparkSession, tmp_path: Path, form
     file = written(tmp_path / f"a.{form}", text)
     refused = load(spark, tmp_path / "t", [file], contract=contract(("m", "decimal(10,2)")))
     assert refused.error is not None
-    assert "exact_text" in refused.error.message or "TYPE m" in refused.error.message
-    allowed = load(spark, tmp_path / "t", [file], contract=contract(("m", "decimal(10,2)"), exact_text=False))
+    assert "exact_string" in refused.error.message or "TYPE m" in refused.error.message
+    allowed = load(
+        spark, tmp_path / "t", [file], contract=contract(("m", "decimal(10,2)"), exact_string=False)
+    )
     assert allowed.error is None
     assert rows_of(tmp_path / "t") == [{"m": Decimal("1.26")}]
 
@@ -306,9 +308,9 @@ def test_a_broken_row_is_not_quoted_where_rows_are_not_shown(spark: SparkSession
     """What Spark says of a malformed record has the record."""
     table = tmp_path / "t"
     good = written(tmp_path / "good.csv", "id,text,z\n1,a,end\n")
-    assert load(spark, table, [good], contract=TEXTS).error is None
+    assert load(spark, table, [good], contract=STRINGS).error is None
     bad = written(tmp_path / "bad.csv", "id,text,z\n2,salary of ann\n")
-    hidden = {**TEXTS, "show_rows": False}
+    hidden = {**STRINGS, "show_rows": False}
     source = {"format": "csv", "uris": [str(bad)]}
     merge = JobSpec(
         kind="merge",
@@ -327,6 +329,6 @@ def test_a_broken_row_is_not_quoted_where_rows_are_not_shown(spark: SparkSession
         assert result.error is not None
         assert result.error.code == "JOB_FAILED", result.error
         assert "salary" not in result.error.message
-    shown = load(spark, table, [bad], contract=TEXTS)
+    shown = load(spark, table, [bad], contract=STRINGS)
     assert shown.error is not None
     assert "bad.csv" in shown.error.message

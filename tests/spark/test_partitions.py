@@ -87,16 +87,16 @@ def test_a_merge_into_partitions_beyond_ascii(spark: SparkSession, tmp_path: Pat
     )
     snapshot = Snapshot.load(open_store(str(tmp_path)))
     merge_into(updates, snapshot, MergeRequest(on="t.id = s.id", clauses=clauses))
-    texts = [*AWKWARD[:5], *["é~"] * 25]
-    assert rows_of(tmp_path) == sorted([{"id": i, "p": text} for i, text in enumerate(texts)], key=repr)
-    where_they_lie(tmp_path, "p", texts)
+    strings = [*AWKWARD[:5], *["é~"] * 25]
+    assert rows_of(tmp_path) == sorted([{"id": i, "p": text} for i, text in enumerate(strings)], key=repr)
+    where_they_lie(tmp_path, "p", strings)
 
 
-def where_they_lie(table: Path, column: str, texts: list[str | None]) -> None:
+def where_they_lie(table: Path, column: str, strings: list[str | None]) -> None:
     """Every live file is in the directory of its partition, and no directory is empty."""
     live = Scan(Snapshot.load(open_store(str(table)))).files().column("path").to_pylist()
     found = {path.split("/")[1] for path in map(unquote, live)}
-    assert found == {hive_directory(column, text) for text in texts}
+    assert found == {hive_directory(column, text) for text in strings}
     assert {unquote(path) for path in live} <= files_below(table)
     assert all(any(folder.iterdir()) for folder in table.rglob("*") if folder.is_dir())
 
@@ -215,8 +215,8 @@ def test_every_partition_type(spark: SparkSession, tmp_path: Path, zone: str) ->
     actions = [
         json.loads(line) for line in (tmp_path / "_delta_log" / f"{0:020}.json").read_text().splitlines()
     ]
-    texts = {action["add"]["partitionValues"]["n"] for action in actions if "add" in action}
-    assert texts == {"-1.0000001", "12.5000000", None}
+    strings = {action["add"]["partitionValues"]["n"] for action in actions if "add" in action}
+    assert strings == {"-1.0000001", "12.5000000", None}
     theirs = duckdb_rows(tmp_path)
     assert theirs == canonical_rows(rows)
 

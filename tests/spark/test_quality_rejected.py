@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TEXT = """month,tail,delay
+STRING = """month,tail,delay
 1,N1,2.5
 2,N2,soon
 ,N3,1
@@ -41,7 +41,7 @@ def put_aside(result: JobResult) -> dict[str, Any]:
 def test_every_kind_of_bad_row_goes_to_quarantine(
     spark: SparkSession, tmp_path: Path, partition_by: list[str] | None
 ) -> None:
-    result = gated(spark, tmp_path, TEXT, quality=SUITE, partition_by=partition_by)
+    result = gated(spark, tmp_path, STRING, quality=SUITE, partition_by=partition_by)
     assert result.status is JobStatus.SUCCEEDED, result.error
     outcome = result.output["quality"]
     assert (outcome["rows"], outcome["published_rows"], outcome["quarantined_rows"]) == (6, 1, 5)
@@ -61,7 +61,7 @@ def test_every_kind_of_bad_row_goes_to_quarantine(
 
 
 def test_they_count_for_the_thresholds(spark: SparkSession, tmp_path: Path) -> None:
-    result = gated(spark, tmp_path, TEXT, quality={**SUITE, "max_bad_rows": 4})
+    result = gated(spark, tmp_path, STRING, quality={**SUITE, "max_bad_rows": 4})
     assert result.error is not None
     assert result.error.code == "QUALITY_GATE_FAILED"
     assert "5 bad rows" in result.error.message
@@ -71,7 +71,7 @@ def test_they_count_for_the_thresholds(spark: SparkSession, tmp_path: Path) -> N
 
 def test_without_a_quarantine_they_fail_the_load(spark: SparkSession, tmp_path: Path) -> None:
     for policy in ("fail", "warn"):
-        result = gated(spark, tmp_path, TEXT, quality={**SUITE, "on_failure": policy})
+        result = gated(spark, tmp_path, STRING, quality={**SUITE, "on_failure": policy})
         assert result.error is not None
         assert result.error.code == "CONSTRAINT_VIOLATION"
 
@@ -86,7 +86,7 @@ def test_a_good_file_passes(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_filter_drops_no_row_whose_value_became_null(spark: SparkSession, tmp_path: Path) -> None:
     """Neither published nor put aside, such a row was once in nobody's count."""
     where = {"where": "delay >= 0 AND tail <> 'N3'"}
-    result = gated(spark, tmp_path, TEXT, quality=SUITE, source=where)
+    result = gated(spark, tmp_path, STRING, quality=SUITE, source=where)
     assert result.status is JobStatus.SUCCEEDED, result.error
     outcome = result.output["quality"]
     assert (outcome["rows"], outcome["published_rows"], outcome["quarantined_rows"]) == (5, 1, 4)

@@ -61,11 +61,11 @@ def test_an_unknown_feature_is_refused_before_spark_writes(spark: SparkSession, 
 
 def test_a_deletion_vector_without_its_feature_is_not_read_over(spark: SparkSession, table: Path) -> None:
     (path,) = DeltaTable(str(table)).file_uris()
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", size_in_bytes=40, cardinality=1
     )
     size = Path(path).stat().st_size
-    add = AddFile(path=Path(path).name, size_bytes=size, modification_time_ms=0, deletion_vector=vector)
+    add = AddFile(path=Path(path).name, size_bytes=size, modification_time_ms=0, deletion_vector=dv)
     (table / "_delta_log" / f"{1:020d}.json").write_bytes(encode_commit([add]))
     with pytest.raises(CorruptLogError, match="deletionVectors"):
         spark_jobs.read(spark, str(table))

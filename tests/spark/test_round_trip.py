@@ -78,7 +78,7 @@ def same(left: pa.Table, right: pa.Table) -> bool:
     return sorted(map(repr, left.to_pylist())) == sorted(map(repr, right.to_pylist()))
 
 
-def dt_text(epoch_ms: int) -> str:
+def dt_string(epoch_ms: int) -> str:
     return dt.datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
@@ -151,7 +151,7 @@ def test_a_version_and_a_timestamp_are_found(spark: SparkSession, tmp_path: Path
         spark_jobs.write(spark.range(value, value + 1), str(tmp_path), mode="append")
     assert spark_jobs.read(spark, str(tmp_path), version=1).count() == 2
     first_ms = (tmp_path / "_delta_log" / f"{0:020}.json").stat().st_mtime_ns // 1_000_000
-    for moment in (first_ms, dt.datetime.fromtimestamp(first_ms / 1000, UTC), dt_text(first_ms)):
+    for moment in (first_ms, dt.datetime.fromtimestamp(first_ms / 1000, UTC), dt_string(first_ms)):
         assert spark_jobs.read(spark, str(tmp_path), timestamp=moment).count() == 1
     with pytest.raises(VersionNotFoundError):
         spark_jobs.read(spark, str(tmp_path), timestamp="2001-02-03")

@@ -55,7 +55,7 @@ def conditions(state: State, *, only: tuple[str, ...] | None = None) -> st.Searc
     """Predicates over the key, the integers and the texts of a table; `only` these columns."""
     chosen = [one for one in state.columns if only is None or one.name in only]
     integers = [one.name for one in chosen if one.kind in ("integer", "short", "byte")]
-    texts = [one.name for one in chosen if one.kind == "string"]
+    strings = [one.name for one in chosen if one.kind == "string"]
     keys = sorted(state.rows) or [0]
     simple: list[st.SearchStrategy[Condition]] = []
     if only is None or KEY in only:
@@ -68,13 +68,13 @@ def conditions(state: State, *, only: tuple[str, ...] | None = None) -> st.Searc
         names, operators = st.sampled_from(integers), st.sampled_from(sorted(_OPERATORS))
         simple.append(st.builds(compare, names, operators, st.integers(-9, 99)))
         simple.append(st.builds(is_null, names, negated=st.booleans()))
-    if texts:
+    if strings:
         simple.append(
             st.builds(
-                compare, st.sampled_from(texts), st.sampled_from(["=", "<>"]), st.sampled_from(["a", "a/b"])
+                compare, st.sampled_from(strings), st.sampled_from(["=", "<>"]), st.sampled_from(["a", "a/b"])
             )
         )
-        simple.append(st.builds(is_null, st.sampled_from(texts), negated=st.booleans()))
+        simple.append(st.builds(is_null, st.sampled_from(strings), negated=st.booleans()))
     if not simple:
         return st.nothing()
     one = st.one_of(simple)

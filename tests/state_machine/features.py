@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.values import Column
 
 
@@ -152,7 +152,7 @@ def open_ways() -> tuple[Way, ...]:
         way
         for way in WAYS
         if (FEATURES[way.feature].may_be_enabled or way.cluster_by)
-        and Surface.ARROW_ROWS in FEATURES[way.feature].writable_by
+        and WriterKind.ARROW_ROWS in FEATURES[way.feature].writable_by
     )
 
 

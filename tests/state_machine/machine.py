@@ -19,7 +19,7 @@ from delta_core import DeltaTable
 from delta_core.clock import ManualClock
 from delta_core.errors import IcebergCompatibilityError, InvalidTableError, UnsupportedTableFeatureError
 from delta_core.schema.types import StructType
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.features import Way, go_together, open_ways
 from tests.state_machine.iceberg import NOT_ICEBERG, breaks_iceberg
 from tests.state_machine.model import DAY_MS, KEY, Model, Row, State
@@ -164,20 +164,20 @@ class TableMachine(RuleBasedStateMachine):
                 rows[row[KEY]] = row
         return given, rows
 
-    def refuses(self, surface: Surface) -> bool:
+    def refuses(self, writer_kind: WriterKind) -> bool:
         """Whether the table has a feature that this surface does not write."""
         try:
-            self.newest.snapshot.require_writable(surface=surface)
+            self.newest.snapshot.require_writable(writer_kind=writer_kind)
         except UnsupportedTableFeatureError:
             return True
         return False
 
-    def does(self, call: Callable[[], Any], state: State, *, surface: Surface) -> bool:
+    def does(self, call: Callable[[], Any], state: State, *, writer_kind: WriterKind) -> bool:
         """Run what leaves the table in this state, unless the surface refuses it, or the table's promises."""
         removes_rows = not self.state.rows.keys() <= state.rows.keys()
-        if self.refuses(surface):
+        if self.refuses(writer_kind):
             self.fails(UnsupportedTableFeatureError, call)
-            TALLY[f"refused: {surface.name}"] += 1
+            TALLY[f"refused: {writer_kind.name}"] += 1
             return False
         if breaks_iceberg(self.newest, self.state, state):
             self.fails((IcebergCompatibilityError, InvalidTableError), call)
@@ -250,7 +250,7 @@ class TableMachine(RuleBasedStateMachine):
         _same(canonical_rows(table.to_pyarrow_table()), expected, "the table as it is")
         self._check_definition(table)
         _same(self._mirror.from_commits(), expected, "from its commits alone")
-        if not self.refuses(Surface.CHECKPOINT):
+        if not self.refuses(WriterKind.CHECKPOINT):
             _same(self._mirror.from_checkpoint(), expected, "from a checkpoint alone")
         theirs = deltalake_rows(self.path)
         TALLY["deltalake " + ("did not read it" if theirs is None else "read it")] += 1

@@ -25,7 +25,7 @@ def inline_rows(descriptor: Mapping[str, Any] | None) -> frozenset[int]:
     return found
 
 
-def vector_name(descriptor: Mapping[str, Any] | None) -> str | None:
+def deletion_vector_name(descriptor: Mapping[str, Any] | None) -> str | None:
     """The name, relative to the table, of the file of a `deletionVector`; None without one, and inline."""
     if descriptor is None or descriptor["storageType"] == "i":
         return None
@@ -35,9 +35,11 @@ def vector_name(descriptor: Mapping[str, Any] | None) -> str | None:
     return f"{prefix}deletion_vector_{UUID(bytes=_decoded(text[-20:]))}.bin"
 
 
-def vector_rows(descriptor: Mapping[str, Any] | None, read: Callable[[str], bytes]) -> frozenset[int]:
+def deletion_vector_rows(
+    descriptor: Mapping[str, Any] | None, read: Callable[[str], bytes]
+) -> frozenset[int]:
     """The rows that a `deletionVector` of the log names, wherever it is kept; `read` gives a file's bytes."""
-    name = vector_name(descriptor)
+    name = deletion_vector_name(descriptor)
     if name is None or descriptor is None:
         return inline_rows(descriptor)
     file, offset, size = read(name), descriptor.get("offset", 0), descriptor["sizeInBytes"]
@@ -59,7 +61,7 @@ def _decoded(text: str) -> bytes:
     return data
 
 
-def inline_vector(rows: list[int]) -> DeletionVectorDescriptor:
+def inline_deletion_vector(rows: list[int]) -> DeletionVectorDescriptor:
     """A vector that is kept inline."""
     data = (1681511377).to_bytes(4, "little") + bytes(BitMap64(rows).serialize())
     padded = data + bytes(-len(data) % 4)

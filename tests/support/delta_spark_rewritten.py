@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TRACKED = "'delta.enableRowTracking' = 'true'"
-_VECTORS = "'delta.enableDeletionVectors' = 'true'"
+_DELETION_VECTORS = "'delta.enableDeletionVectors' = 'true'"
 _FEED = "'delta.enableChangeDataFeed' = 'true'"
 _INSERTS = [
     "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, IF(id % 3 = 0, NULL, 'a'), named_struct('a', INT(id), "
@@ -33,20 +33,21 @@ STATEMENTS: dict[str, list[str]] = {
     "mapped": [
         f"CREATE TABLE {{t}} {_COLUMNS} PARTITIONED BY (p) TBLPROPERTIES "
         "('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', "
-        f"{_TRACKED}, {_VECTORS}, {_FEED})",
+        f"{_TRACKED}, {_DELETION_VECTORS}, {_FEED})",
         *_INSERTS,
         "ALTER TABLE {t} RENAME COLUMN s.b TO `b c`",
         "ALTER TABLE {t} ALTER COLUMN v TYPE BIGINT",
         *_CHANGES,
     ],
     "by-id": [
-        f"CREATE TABLE {{t}} {_COLUMNS} TBLPROPERTIES ('delta.columnMapping.mode' = 'id', {_VECTORS})",
+        f"CREATE TABLE {{t}} {_COLUMNS} "
+        f"TBLPROPERTIES ('delta.columnMapping.mode' = 'id', {_DELETION_VECTORS})",
         *_INSERTS,
         "ALTER TABLE {t} RENAME COLUMN v TO w",
         *_CHANGES,
     ],
     "clustered": [
-        f"CREATE TABLE {{t}} {_COLUMNS} CLUSTER BY (v) TBLPROPERTIES ({_TRACKED}, {_VECTORS})",
+        f"CREATE TABLE {{t}} {_COLUMNS} CLUSTER BY (v) TBLPROPERTIES ({_TRACKED}, {_DELETION_VECTORS})",
         *_INSERTS,
         *_CHANGES,
     ],

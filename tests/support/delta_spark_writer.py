@@ -50,7 +50,7 @@ SHREDDING = {
 ANSWERED = (2, 5, 6, 8)
 """The versions whose ids are written down."""
 
-TEXTS = (
+STRINGS = (
     '{"a": 1, "b": "x", "odd.name": true}',
     '{"a": "no", "z": [1, 2], "b": null}',
     '{"c": {"x": 1.5e0, "y": [1, 2, "q", null], "w": {"deeper": [{}]}, "z": {"deep": "sea", "other": 1}}}',
@@ -112,7 +112,7 @@ def write_tracked(spark: SparkSession, out: Path, names: set[str]) -> None:
 def write_shredded(spark: SparkSession, out: Path, names: set[str]) -> None:
     """Tables with shredded variants; every row's JSON."""
     spark.conf.set("spark.sql.variant.writeShredding.enabled", "true")
-    literals = ", ".join(f"({number}, {_quoted(text)})" for number, text in enumerate((*TEXTS, None)))
+    literals = ", ".join(f"({number}, {_quoted(text)})" for number, text in enumerate((*STRINGS, None)))
     others = """SELECT 1000 AS id, to_variant_object(named_struct('day', DATE'2020-02-29', 'at',
         TIMESTAMP'1969-12-31 23:59:59.999999', 'ntz', TIMESTAMP_NTZ'2024-01-02 03:04:05.000006',
         'raw', X'00FF', 'f', CAST(1.5 AS FLOAT), 'tiny', CAST(-7 AS TINYINT), 'yes', false,

@@ -62,8 +62,8 @@ class Driver:
         finally:
             self.process.kill()
         lines = output.splitlines()
-        texts = [line.removeprefix(EVENT_PREFIX) for line in lines if line.startswith(EVENT_PREFIX)]
-        events = [event for event in map(event_from_json, texts) if event is not None]
+        strings = [line.removeprefix(EVENT_PREFIX) for line in lines if line.startswith(EVENT_PREFIX)]
+        events = [event for event in map(event_from_json, strings) if event is not None]
         return DriverRun(
             code=self.process.returncode,
             events=tuple(event.name for event in events),

@@ -153,5 +153,5 @@ def drop_faults(
 
 def _live_rows(add: Mapping[str, Any]) -> int:
     rows = int(json.loads(add["stats"])["numRecords"])
-    vector = add.get("deletionVector")
-    return rows - (int(vector["cardinality"]) if vector else 0)
+    dv = add.get("deletionVector")
+    return rows - (int(dv["cardinality"]) if dv else 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-TEXTS = (
+STRINGS = (
     "",
     " ",
     "a",
@@ -61,10 +61,10 @@ def literal(rng: random.Random, kind: t.DataType, *, nulls: float = _NULL_SHARE)
             return "map(" + ", ".join(f"'{key}', {literal(rng, kind.valueType)}" for key in keys) + ")"
         case t.VariantType():
             return f"parse_json('{rng.choice(_JSON)}')"
-    return f"CAST({_text(rng, kind)} AS {kind.simpleString()})"
+    return f"CAST({_string(rng, kind)} AS {kind.simpleString()})"
 
 
-def _text(rng: random.Random, kind: t.DataType) -> str:
+def _string(rng: random.Random, kind: t.DataType) -> str:
     match kind:
         case t.ByteType() | t.ShortType() | t.IntegerType() | t.LongType():
             limit = _LIMITS[type(kind)]
@@ -84,7 +84,7 @@ def _text(rng: random.Random, kind: t.DataType) -> str:
             return rng.choice(["true", "false"])
         case t.BinaryType():
             return rng.choice(["X''", "X'00FF'", "X'616263'"])
-    return f"'{rng.choice(TEXTS)}'"
+    return f"'{rng.choice(STRINGS)}'"
 
 
 def rows(rng: random.Random, fields: Sequence[t.StructField], count: int, **given: Sequence[str]) -> str:
@@ -144,12 +144,12 @@ def constant(rng: random.Random, kind: t.DataType) -> str:
         case t.DoubleType() | t.FloatType():
             return rng.choice(["1.5D", "-2.25D", "0.0D", "1e30D"])
         case t.DateType():
-            return f"DATE {_text(rng, kind)}"
+            return f"DATE {_string(rng, kind)}"
         case t.TimestampType():
-            return f"TIMESTAMP {_text(rng, kind)}"
+            return f"TIMESTAMP {_string(rng, kind)}"
         case t.TimestampNTZType():
-            return f"TIMESTAMP_NTZ {_text(rng, kind)}"
-    return _text(rng, kind)
+            return f"TIMESTAMP_NTZ {_string(rng, kind)}"
+    return _string(rng, kind)
 
 
 def simple_type(field: Any) -> str:

@@ -33,7 +33,7 @@ from delta_core import (
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.maintenance.feature_alterer import FeatureAlterer
 from delta_core.maintenance.table_optimizer import TableOptimizer
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
@@ -55,7 +55,7 @@ _RIGHT: Mapping[str, Any] = {
     "keys": ["mine"],
     "operation": "MINE",
     "operation_parameters": {},
-    "surface": Surface.COMMIT,
+    "surface": WriterKind.COMMIT,
     "name": "id",
     "position": delta_core.First(),
     "properties": {"mine": "1"},

@@ -146,7 +146,7 @@ def merges(spark: SparkSession, uri: str) -> None:
     kept = {row["id"]: row for row in pa.Table.from_pylist(rows(), schema=SCHEMA).to_pylist()}
     assert sorted(after) == [*sorted(kept), 9]
     for key, row in kept.items():
-        assert _text(after[key]) == _text(row | ({"s": changed[key]} if key in changed else {}))
+        assert _string(after[key]) == _string(row | ({"s": changed[key]} if key in changed else {}))
     assert after[9] == dict.fromkeys(SCHEMA.names) | {"id": 9, "s": "m9"}
 
 
@@ -168,7 +168,7 @@ def loads(spark: SparkSession, folder: Path) -> None:
     )
     result = run_job(spec, JobContext(executor=SparkExecutor(spark)), registry=registry)
     assert result.error is None
-    assert contents(str(target)) == sorted(map(_text, data.to_pylist()))
+    assert contents(str(target)) == sorted(map(_string, data.to_pylist()))
 
 
 def optimizes(spark: SparkSession, folder: Path) -> str:
@@ -184,10 +184,10 @@ def optimizes(spark: SparkSession, folder: Path) -> str:
 
 def contents(uri: str) -> list[str]:
     """The table's rows as delta_core reads them, in the order of their text."""
-    return sorted(map(_text, DeltaTable(uri).to_pyarrow_table().to_pylist()))
+    return sorted(map(_string, DeltaTable(uri).to_pyarrow_table().to_pylist()))
 
 
-def _text(row: dict[str, Any]) -> str:
+def _string(row: dict[str, Any]) -> str:
     return repr(sorted(row.items()))
 
 

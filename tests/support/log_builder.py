@@ -110,13 +110,13 @@ class LogBuilder:
                 ((kind, fields),) = json.loads(line).items()
                 if kind == "commitInfo":
                     continue
-                vector = fields.get("deletionVector") or {}
+                dv = fields.get("deletionVector") or {}
                 identity = {
                     "txn": ("txn", fields.get("appId")),
                     "domainMetadata": ("domain", fields.get("domain")),
                     "metaData": ("metaData",),
                     "protocol": ("protocol",),
-                }.get(kind, ("file", fields.get("path"), json.dumps(vector, sort_keys=True)))
+                }.get(kind, ("file", fields.get("path"), json.dumps(dv, sort_keys=True)))
                 kept[identity] = line
         return self.raw(f"{first:020d}.{last:020d}.compacted.json", "\n".join(kept.values()).encode())
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DONE, NO_SENSE = "done", "makes no sense here"
-TEXT = "by a peer"
+STRING = "by a peer"
 NEW_COLUMN = Column(name="of_a_peer", kind="integer")
 CONSTRAINT = Condition(text=f"{KEY} IS NOT NULL", holds=lambda row: row[KEY] is not None)
 
@@ -64,7 +64,7 @@ def steps_of_delta_spark(spark: SparkSession) -> tuple[Step, ...]:
             name="update",
             run=sql(
                 lambda table, state: (
-                    f"UPDATE {table} SET {_text(state)} = '{TEXT}' WHERE {KEY} = {_last(state)}"
+                    f"UPDATE {table} SET {_string(state)} = '{STRING}' WHERE {KEY} = {_last(state)}"
                 )
             ),
             expected=_updated,
@@ -76,7 +76,7 @@ def steps_of_delta_spark(spark: SparkSession) -> tuple[Step, ...]:
                     f"MERGE INTO {table} t "
                     f"USING (SELECT explode(array({_first(state)}L, {_last(state)}L)) k) s ON t.{KEY} = s.k "
                     f"WHEN MATCHED AND s.k = {_first(state)} THEN DELETE "
-                    f"WHEN MATCHED THEN UPDATE SET {_text(state)} = '{TEXT} again'"
+                    f"WHEN MATCHED THEN UPDATE SET {_string(state)} = '{STRING} again'"
                 )
             ),
             expected=_merged,
@@ -139,7 +139,7 @@ def steps_of_deltalake() -> tuple[Step, ...]:
         (
             table.merge(source, f"t.{KEY} = s.k", source_alias="s", target_alias="t")
             .when_matched_delete(f"s.k = {_first(state)}")
-            .when_matched_update({_text(state) or "": f"'{TEXT} again'"})
+            .when_matched_update({_string(state) or "": f"'{STRING} again'"})
             .execute()
         )
 
@@ -149,7 +149,7 @@ def steps_of_deltalake() -> tuple[Step, ...]:
             name="update",
             run=on(
                 lambda table, state: table.update(
-                    {_text(state) or "": f"'{TEXT}'"}, predicate=f"{KEY} = {_last(state)}"
+                    {_string(state) or "": f"'{STRING}'"}, predicate=f"{KEY} = {_last(state)}"
                 )
             ),
             expected=_updated,
@@ -195,7 +195,7 @@ def _last(state: State) -> int:
     return max(state.rows)
 
 
-def _text(state: State) -> str | None:
+def _string(state: State) -> str | None:
     """A column that any text fits in, that nothing is made of."""
     used = set(state.partition_by) | {column.generated_from for column in state.columns}
     return next(
@@ -209,7 +209,7 @@ def _text(state: State) -> str | None:
 
 
 def _set(state: State, key: int, text: str) -> State | None:
-    name = _text(state)
+    name = _string(state)
     if name is None or state.append_only:
         return None
     row = {**state.rows[key], name: text}
@@ -217,13 +217,13 @@ def _set(state: State, key: int, text: str) -> State | None:
 
 
 def _updated(state: State) -> State | None:
-    return _set(state, _last(state), TEXT) if state.rows else None
+    return _set(state, _last(state), STRING) if state.rows else None
 
 
 def _merged(state: State) -> State | None:
     if len(state.rows) < 2:
         return None
-    after = _set(state, _last(state), f"{TEXT} again")
+    after = _set(state, _last(state), f"{STRING} again")
     first = _first(state)
     return None if after is None else after.with_rows({k: r for k, r in after.rows.items() if k != first})
 

@@ -15,12 +15,12 @@ from delta_core import DeltaTable
 from delta_core.actions import Action, DomainMetadata, Metadata, Protocol
 from delta_core.data.row_pipeline import write_rows
 from delta_core.data.write_plan import WritePlan
-from delta_core.deletion_vectors.file_update import with_new_vector
+from delta_core.deletion_vectors.file_update import with_new_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.transaction import Transaction
@@ -33,7 +33,7 @@ TRACKED = {
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-version-col",
 }
 FEED = {"delta.enableChangeDataFeed": "true"}
-VECTORS = {"delta.enableDeletionVectors": "true"}
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
 READER = frozenset({"columnMapping", "deletionVectors", "typeWidening"})
 COUNT = 60
 
@@ -85,7 +85,7 @@ TABLES = {
     "tracked": Case(
         fields=(column("id", "long"), column("the name", "string"), column("part", "string")),
         features=frozenset({"rowTracking", "domainMetadata", "deletionVectors", "changeDataFeed"}),
-        configuration={**TRACKED, **FEED, **VECTORS},
+        configuration={**TRACKED, **FEED, **DELETION_VECTORS},
     ),
     "numbered, not tracked": Case(
         fields=(column("id", "long"), column("part", "string")),
@@ -102,7 +102,7 @@ TABLES = {
             "delta.columnMapping.maxColumnId": "6",
             **TRACKED,
             **FEED,
-            **VECTORS,
+            **DELETION_VECTORS,
         },
         partition_columns=("part",),
     ),
@@ -112,7 +112,7 @@ TABLES = {
         configuration={
             "delta.columnMapping.mode": "id",
             "delta.columnMapping.maxColumnId": "6",
-            **VECTORS,
+            **DELETION_VECTORS,
         },
         partition_columns=("part",),
         order_by="the name",
@@ -162,7 +162,7 @@ def commit(root: Path, *actions: Action, data_change: bool = True) -> None:
     """Commit what the test has written itself."""
     store = LocalLogStore(root)
     transaction = Transaction.begin(
-        Snapshot.load(store), operation="WRITE", surface=Surface.REWRITE
+        Snapshot.load(store), operation="WRITE", writer_kind=WriterKind.REWRITE
     ).preserve_rows(not data_change)
     raise_for_result(transaction.add(*actions).commit())
 
@@ -212,7 +212,7 @@ def delete(root: Path, positions: Sequence[int], *, files: int = 2) -> None:
         written = write_deletion_vectors(
             snapshot.store, [np.array(positions, np.int64)], inline_max_bytes=-1 if files > 1 else 1000
         )
-        update = with_new_vector(file, written.descriptors[0], deletion_timestamp_ms=1)
+        update = with_new_deletion_vector(file, written.descriptors[0], deletion_timestamp_ms=1)
         actions += [action for action in (update.remove, update.add) if action is not None]
     commit(root, *actions)
 

@@ -53,7 +53,7 @@ def python_files(*folders: str) -> list[Path]:
     return [path for path in tracked_files() if path.suffix == ".py" and path.parts[0] in wanted]
 
 
-def text_of(path: Path) -> str | None:
+def string_of(path: Path) -> str | None:
     """A tracked file's text; None when it is not text."""
     data = (ROOT / path).read_bytes()
     if b"\0" in data:

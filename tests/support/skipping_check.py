@@ -83,7 +83,7 @@ def check_table(seed: str, counts: Counts, *, limit: int = PREDICATES_PER_TABLE)
             counts.failing_predicates += 1
             continue
         try:
-            _check(table, listing, arrow_rows, predicate, expected, counts, as_text=rng.random() < 0.1)
+            _check(table, listing, arrow_rows, predicate, expected, counts, as_string=rng.random() < 0.1)
         except Exception as error:
             text = to_spark_sql(predicate)
             raise SkippedTooMuchError(f"table {seed!r}: {text}: {type(error).__name__}: {error}") from error
@@ -97,10 +97,10 @@ def _check(
     expected: list[list[bool]],
     counts: Counts,
     *,
-    as_text: bool,
+    as_string: bool,
 ) -> None:
     resolved = resolve_predicate(predicate, table.schema)
-    if as_text:
+    if as_string:
         resolved = parse_predicate(to_spark_sql(resolved), table.schema)
     names, mapping = table.partition_columns, table.mapping
     pruned, exact = prune_by_partitions(
@@ -115,7 +115,7 @@ def _check(
     pruned = prune_by_statistics(pruned, resolved, table.schema, names, mapping=mapping)
     kept = {int(path.removeprefix("file-")) for path in pruned.to_table(["path"]).column("path").to_pylist()}
     found = {"a scan": kept}
-    if as_text:
+    if as_string:
         facts = listing.to_table(["partition_values", "stats"])
         mask = files_may_match(facts, resolved, table.schema, names, mapping=mapping)
         found["files_may_match"] = set(np.flatnonzero(mask).tolist())

@@ -224,7 +224,7 @@ def _file(
         rows=rows,
         deleted=deleted,
         partition_values={
-            table.mapping.physical_name(part): _partition_text(rng, rows[0][name], part.data_type)
+            table.mapping.physical_name(part): _partition_string(rng, rows[0][name], part.data_type)
             for name in names
             if (part := table.schema.find(name)) is not None
         },
@@ -273,7 +273,7 @@ def _narrowed(value: Any, kind: DataType) -> Any:
     return value
 
 
-def _partition_text(rng: random.Random, value: Any, kind: DataType) -> str | None:
+def _partition_string(rng: random.Random, value: Any, kind: DataType) -> str | None:
     """As this library writes it, or as delta-spark once did."""
     text = serialize(value, kind)
     if text is None:

@@ -45,7 +45,7 @@ PRIMITIVES: tuple[DataType, ...] = (
 EPOCH = dt.datetime(1970, 1, 1)
 _LONG = "abcdefghijklmnopqrstuvwxyz01234"
 _TAILS = ["", "5", "56", "5" * 9, "z", "\x7f", "é", "\ufffd", "\U0001f600", "\U0001f600x", "\U0010ffff"]
-_TEXTS = [
+_STRINGS = [
     *(_LONG + tail for tail in _TAILS),
     *(_LONG + "5" + tail for tail in _TAILS),
     *(_LONG * 2 + "5" + tail for tail in _TAILS),
@@ -94,7 +94,7 @@ def _value(rng: random.Random, kind: DataType) -> Any:
         digits = rng.choice([0, rng.randint(-500, 500), near, -near, rng.randint(-limit, limit)])
         return Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -kind.scale))
     if kind == STRING:
-        return rng.choice(_TEXTS)
+        return rng.choice(_STRINGS)
     if kind == BINARY:
         return rng.choice([b"", b"a", b"ab", b"\xff\x00", b"z" * 40])
     if kind == BOOLEAN:

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.surface import ALL_SURFACES
+from delta_core.table_features.writer_kind import ALL_WRITER_KINDS
 
 
 def let_write(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Take these features for writable until the test ends."""
     for name in names:
-        monkeypatch.setitem(FEATURES, name, replace(FEATURES[name], writable_by=ALL_SURFACES))  # type: ignore[arg-type]
+        monkeypatch.setitem(FEATURES, name, replace(FEATURES[name], writable_by=ALL_WRITER_KINDS))  # type: ignore[arg-type]

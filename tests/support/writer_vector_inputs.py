@@ -52,7 +52,7 @@ def _supported(feature: str) -> dict[str, str]:
 
 _NO_NAMES = "010000"
 _NULL = {"metadata": _NO_NAMES, "value": "00"}
-_TEXT = {"metadata": _NO_NAMES, "value": "0d616263"}
+_STRING = {"metadata": _NO_NAMES, "value": "0d616263"}
 _OBJECT = {"metadata": "11020001026162", "value": "020200010002040c050c06"}
 """The variants null, "abc" and {"a": 5, "b": 6}."""
 
@@ -147,10 +147,10 @@ INPUTS: dict[str, list[Json]] = {
             "do": "append",
             "rows": [
                 {**row, "v": value, "s": {"x": value}}
-                for row, value in zip(_rows(1, 4), [_OBJECT, None, _NULL, _TEXT], strict=True)
+                for row, value in zip(_rows(1, 4), [_OBJECT, None, _NULL, _STRING], strict=True)
             ],
         },
-        {"do": "append", "rows": _rows(5, 4, v=_TEXT)},
+        {"do": "append", "rows": _rows(5, 4, v=_STRING)},
         *_ALL[2:],
         {"do": "update", "set": {"v": "s.x"}, "where": "id IN (1, 9)"},
         _RESTORE,

@@ -176,13 +176,13 @@ class Names:
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
-        self._vector_files: dict[str, str] = {}
+        self._deletion_vector_files: dict[str, str] = {}
         self._ids: dict[str, str] = {}
 
     def file(self, path: str) -> str:
         """The name of a file with rows, or with deletion vectors."""
-        names = self._vector_files if path.endswith(".bin") else self._files
-        kind = "vectors" if names is self._vector_files else "file"
+        names = self._deletion_vector_files if path.endswith(".bin") else self._files
+        kind = "vectors" if names is self._deletion_vector_files else "file"
         return names.setdefault(path, f"<{kind}-{len(names) + 1}>")
 
     @property
@@ -376,9 +376,9 @@ def to_json(value: Any) -> Any:
 # ------------------------------------------------------------ files
 
 
-def text_of(vector: Json) -> str:
+def string_of(dv: Json) -> str:
     """The file of a vector."""
-    return json.dumps(vector, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(dv, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
@@ -386,11 +386,11 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, operations in INPUTS.items():
         try:
-            vector = replay(name, operations)
+            dv = replay(name, operations)
         except NotOpenError as error:
             print(f"left out: {error}"[:160])
             continue
-        (FOLDER / f"{name}.json").write_text(text_of(vector), encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(string_of(dv), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import InvalidTableError
 from delta_core.schema.types import StructType
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.features import Way
 from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.machine import _BASE, STEP_SECONDS, _same, _stored, machine_of
@@ -156,9 +156,9 @@ class WrittenTable(machine_of()):  # type: ignore[misc] - a class that is made o
             self.add_rows(draw, least=4)
             self.check()
 
-    def does(self, call: Callable[[], Any], state: State, *, surface: Surface) -> bool:
+    def does(self, call: Callable[[], Any], state: State, *, writer_kind: WriterKind) -> bool:
         """As the machine; a table that only grows may refuse what happens to take no row away."""
-        free = not self.refuses(surface) and not breaks_iceberg(self.newest, self.state, state)
+        free = not self.refuses(writer_kind) and not breaks_iceberg(self.newest, self.state, state)
         if self.state.append_only and free:
             try:
                 call()
@@ -167,11 +167,11 @@ class WrittenTable(machine_of()):  # type: ignore[misc] - a class that is made o
                 return False
             self.settle(state)
             return True
-        return bool(super().does(call, state, surface=surface))
+        return bool(super().does(call, state, writer_kind=writer_kind))
 
     def refuses_rows(self) -> bool:
         """Whether the table's rows come from elsewhere."""
-        return bool(self.refuses(Surface.ARROW_ROWS))
+        return bool(self.refuses(WriterKind.ARROW_ROWS))
 
     def check(self) -> None:
         """That we read the newest version as the model has it; the peers come at the end."""

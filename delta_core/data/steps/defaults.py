@@ -33,18 +33,18 @@ class DefaultsStep:
     def __init__(self, plan: WritePlan, *, now_us: int) -> None:
         self._plan = plan
         self._now_us = now_us
-        self._texts = {item.name: item.text for item in plan.defaults}
+        self._strings = {item.name: item.text for item in plan.defaults}
         self._partitions = frozenset(plan.partition_columns)
         self._known: dict[str, pa.Scalar] = {}
 
     @property
-    def texts(self) -> Mapping[str, str]:
+    def strings(self) -> Mapping[str, str]:
         """The defaults as SQL text, by column."""
-        return self._texts
+        return self._strings
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """The rows with defaults where they have no value at all."""
-        wanted = [field for field in self._plan.schema if field.name in batch.absent & self._texts.keys()]
+        wanted = [field for field in self._plan.schema if field.name in batch.absent & self._strings.keys()]
         columns = batch.columns
         for field in wanted:
             values = pa.repeat(self.value(field.name), batch.num_rows)
@@ -57,10 +57,10 @@ class DefaultsStep:
             field = self._plan.schema.find(column)
             assert field is not None
             try:
-                self._known[column] = _value(self._texts[column], field.data_type, self._now_us)
+                self._known[column] = _value(self._strings[column], field.data_type, self._now_us)
             except ExpressionError as error:
                 raise ExpressionError(
-                    f"The default of column {column} ({self._texts[column]}) cannot be worked out",
+                    f"The default of column {column} ({self._strings[column]}) cannot be worked out",
                     cause=str(error),
                     fix="Give the column in the data, or change its default",
                 ) from error

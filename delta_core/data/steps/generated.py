@@ -38,7 +38,7 @@ class GeneratedStep:
         generated = frozenset(item.name for item in plan.generated)
         self._fields = {field.name: field for field in plan.schema}
         self._partitions = frozenset(plan.partition_columns)
-        self._texts = {item.name: item.text for item in plan.generated}
+        self._strings = {item.name: item.text for item in plan.generated}
         self._expressions = {
             item.name: _expression(item, self._fields[item.name], plan, generated) for item in plan.generated
         }
@@ -65,7 +65,7 @@ class GeneratedStep:
                 columns = with_column(columns, field, values, is_partition=is_partition)
                 continue
             given = Comparison(ComparisonOperator.EQ_NULL_SAFE, Column((name,)), expression)
-            require(f"Generated column {name} ({self._texts[name]})", given, columns)
+            require(f"Generated column {name} ({self._strings[name]})", given, columns)
         return replace(batch, columns=columns, absent=batch.absent - self._expressions.keys())
 
 

@@ -24,9 +24,9 @@ from delta_core.table_features.enablement import (
     protocol_for,
     refuse_unsupported_definition,
 )
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -98,7 +98,7 @@ def commit_change(
     transaction = Transaction.begin(
         snapshot,
         operation=operation,
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
         operation_parameters=parameters,
         properties=properties,
         # A row that is added meanwhile has not been looked at, whatever the table asks of reads.

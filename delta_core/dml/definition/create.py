@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.definition.change import applied_before
+from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.dml.table_change import TableDefinition, plan_table_change
 from delta_core.errors import TableExistsError
 from delta_core.schema.column_paths import shown
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -63,10 +63,10 @@ def create_table(
         name=name,
         description=description,
     )
-    change = plan_table_change(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
+    change = plan_metadata_update(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
     transaction = Transaction.create(
         store,
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
         operation_parameters={
             "partitionBy": list(change.partition_columns),
             **_cluster_by(cluster_by),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from delta_core.boundary import public, public_class
-from delta_core.dml.arguments import require_text
+from delta_core.dml.arguments import require_string
 from delta_core.errors import ConfigurationError
 from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY, with_metadata
-from delta_core.schema.given import GivenType, given_type
+from delta_core.schema.given import TypeLike, coerce_type
 from delta_core.schema.types import StructField
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity
@@ -39,7 +39,7 @@ class IdentityGenerator:
 @public
 def define_column(
     name: str,
-    data_type: GivenType,
+    data_type: TypeLike,
     *,
     nullable: bool = True,
     comment: str | None = None,
@@ -64,7 +64,7 @@ def define_column(
         SchemaError: an identity column with step 0, or numbers that are no `long`; or a type that Delta does
             not have.
     """
-    require_text(name, what="name of a column")
+    require_string(name, what="name of a column")
     _require_kinds(name, nullable=nullable, always=generated_always_as, by_default=generated_by_default_as)
     if sum(item is not None for item in (default, generated_always_as, generated_by_default_as)) > 1:
         raise ConfigurationError(
@@ -72,14 +72,14 @@ def define_column(
             cause="A column has a default, or a generation expression, or is an identity column.",
             fix="Pass one of default, generated_always_as and generated_by_default_as.",
         )
-    field = StructField(name=name, data_type=given_type(data_type), nullable=nullable)
+    field = StructField(name=name, data_type=coerce_type(data_type), nullable=nullable)
     if comment is not None:
-        field = with_metadata(field, {COMMENT_KEY: require_text(comment, what="comment")})
+        field = with_metadata(field, {COMMENT_KEY: require_string(comment, what="comment")})
     if default is not None:
         _require_sql(name, default)
         field = with_metadata(field, {CURRENT_DEFAULT_KEY: default})
     if isinstance(generated_always_as, str):
-        require_text(generated_always_as, what=f"generation expression of column {name}")
+        require_string(generated_always_as, what=f"generation expression of column {name}")
         field = define_generated(field, generated_always_as)
     numbers = generated_by_default_as or generated_always_as
     if isinstance(numbers, IdentityGenerator):
@@ -125,4 +125,4 @@ def _require_sql(name: str, default: object) -> None:
             cause=f"It is of type {type(default).__name__}; a default is SQL text.",
             fix='Pass text such as "5", "\'new\'" or "current_timestamp()".',
         )
-    require_text(default, what=f"default of column {name}")
+    require_string(default, what=f"default of column {name}")

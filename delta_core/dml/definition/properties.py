@@ -27,7 +27,7 @@ from delta_core.table_features.enablement import (
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     ProtocolRequest,
-    property_texts,
+    property_strings,
 )
 from delta_core.table_features.internal_properties import (
     refuse_internal_properties,
@@ -57,7 +57,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         UnsupportedTableFeatureError: a property that turns on an unsupported feature.
         IcebergCompatibilityError: the table, or a file of it, is not what a compatibility asks for.
     """
-    properties = property_texts(properties)
+    properties = property_strings(properties)
     request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
     refuse_internal_properties(properties)

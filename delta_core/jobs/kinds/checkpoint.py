@@ -11,7 +11,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 _CHECKPOINT_PARAMS: Final = {
     "type": "object",
@@ -36,7 +36,7 @@ def run_checkpoint(spec: JobSpec, context: JobContext) -> JobResult:
         )
     context.check_deadline(spec)
     if dry_run:
-        snapshot.require_writable(surface=Surface.CHECKPOINT, operation="write a checkpoint")
+        snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a checkpoint")
         return context.succeeded(spec, predicted={"version": snapshot.version})
     context.reporter.emit("checkpoint.before", version=snapshot.version)
     info = write_checkpoint(snapshot)

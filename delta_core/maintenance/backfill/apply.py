@@ -31,8 +31,8 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
@@ -138,7 +138,7 @@ class _Backfill:
                 fix="Pass a whole number from 1 on.",
             )
         latest = snapshot.refresh()
-        latest.require_writable(surface=Surface.REWRITE, operation="number the table's rows")
+        latest.require_writable(writer_kind=WriterKind.REWRITE, operation="number the table's rows")
         if enables_row_tracking(latest.metadata):
             return BackfillResult(committed=None)
         self.require_reach(latest)
@@ -203,7 +203,7 @@ class _Backfill:
         transaction = Transaction.begin(
             latest,
             operation=operation,
-            surface=Surface.REWRITE,
+            writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
             properties=self.properties if last else self.properties.without_key(),
             observer=self.observer,

@@ -33,13 +33,13 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import MAX_REQUESTS
+from delta_core.storage.parallel import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.upgrade import merged
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
@@ -138,7 +138,7 @@ def plan_clone(
     require_write_support(
         protocol,
         metadata,
-        surface=Surface.RESTORE,
+        writer_kind=WriterKind.RESTORE,
         has_deletion_vectors=source.files.has_deletion_vectors,
         has_v2_checkpoint=False,
         operation="clone the table",
@@ -241,7 +241,7 @@ def _staged(
         transaction = Transaction.create(
             plan.target,
             operation="CLONE",
-            surface=Surface.RESTORE,
+            writer_kind=WriterKind.RESTORE,
             operation_parameters=parameters,
             properties=properties,
             observer=observer,
@@ -252,7 +252,7 @@ def _staged(
         transaction = Transaction.begin(
             plan.base,
             operation="CLONE",
-            surface=Surface.RESTORE,
+            writer_kind=WriterKind.RESTORE,
             operation_parameters=parameters,
             properties=properties,
             # Rows that were appended meanwhile would stay in what is to be a copy.

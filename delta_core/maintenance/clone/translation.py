@@ -64,8 +64,8 @@ class Translated:
 
 def identity_of(add: AddFile) -> tuple[str, str | None]:
     """What tells a logical file from others (PROTOCOL.md, "Action Reconciliation")."""
-    vector = add.deletion_vector
-    return canonical_log_path(add.path), None if vector is None else vector.unique_id
+    dv = add.deletion_vector
+    return canonical_log_path(add.path), None if dv is None else dv.unique_id
 
 
 def named(
@@ -86,12 +86,12 @@ def named(
     found: list[tuple[AddFile, AddFile]] = []
     kept = set()
     for file in files:
-        vector = file.deletion_vector
-        if vector is not None and vector.storage_type != "i":
-            place = vector_place(vector, source=source, access=access)
-            vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(place))
+        dv = file.deletion_vector
+        if dv is not None and dv.storage_type != "i":
+            place = deletion_vector_place(dv, source=source, access=access)
+            dv = replace(dv, storage_type="p", path_or_inline_dv=_absolute(place))
         path = _absolute(access.locate(file.path, store=source))
-        add = replace(file, path=path, deletion_vector=vector, data_change=True)
+        add = replace(file, path=path, deletion_vector=dv, data_change=True)
         before = have.get(identity_of(add))
         if before is None:
             found.append((add, file))
@@ -116,7 +116,7 @@ class Copier:
     source: LogStore
     access: DataAccess
     new_id: NewId = uuid.uuid4
-    _vectors: dict[str, Copy] = field(default_factory=dict)
+    _deletion_vectors: dict[str, Copy] = field(default_factory=dict)
 
     def translated(self, files: Iterable[AddFile], *, known: Iterable[AddFile] = ()) -> Translated:
         """New names for the source's files that the clone does not have as they are. Pure.
@@ -141,17 +141,17 @@ class Copier:
             place = self.access.locate(file.path, store=self.source)
             copy = Copy(source=place, path=self._new_name(file.path, place), size_bytes=file.size_bytes)
             copies.append(copy)
-            vector = self._copied_vector(file.deletion_vector)
-            tag = [self.table_id, *identity_of(file), None if vector is None else vector.unique_id]
+            dv = self._copied_deletion_vector(file.deletion_vector)
+            tag = [self.table_id, *identity_of(file), None if dv is None else dv.unique_id]
             add = replace(
                 file,
                 path=encode_data_path(copy.path),
-                deletion_vector=vector,
+                deletion_vector=dv,
                 data_change=True,
                 tags={**(file.tags or {}), COPY_OF: orjson.dumps(tag).decode()},
             )
             found.append((add, file))
-        return _translated(found, kept, (*copies, *self._vectors.values()))
+        return _translated(found, kept, (*copies, *self._deletion_vectors.values()))
 
     def _origin(self, add: AddFile) -> tuple[str, str | None] | None:
         """The source's file that a file of the clone still is; None once it has other deleted rows."""
@@ -170,18 +170,20 @@ class Copier:
         dot = name.find(".", 1)
         return posixpath.join(directory, f"part-{self.new_id()}{name[dot:] if dot > 0 else ''}")
 
-    def _copied_vector(self, vector: DeletionVectorDescriptor | None) -> DeletionVectorDescriptor | None:
+    def _copied_deletion_vector(self, dv: DeletionVectorDescriptor | None) -> DeletionVectorDescriptor | None:
         """The descriptor of a copy, in a file that vectors of one file share as before."""
-        if vector is None or vector.storage_type == "i":
-            return vector
-        place = vector_place(vector, source=self.source, access=self.access)
+        if dv is None or dv.storage_type == "i":
+            return dv
+        place = deletion_vector_place(dv, source=self.source, access=self.access)
         where = _absolute(place)
-        if where not in self._vectors:
+        if where not in self._deletion_vectors:
             path = f"deletion_vector_{self.new_id()}.bin"
-            self._vectors[where] = Copy(source=place, path=path, size_bytes=None)
-        found = uuid.UUID(self._vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin"))
+            self._deletion_vectors[where] = Copy(source=place, path=path, size_bytes=None)
+        found = uuid.UUID(
+            self._deletion_vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin")
+        )
         # Without an offset the vector is the first in its file, which `u` says by its number.
-        return replace(vector, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
+        return replace(dv, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
 
 
 def _translated(
@@ -215,17 +217,19 @@ CLONE_OF = "deltaward.cloneOf"
 """The property of a clone that names its source's `metaData.id`."""
 
 
-def vector_place(vector: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess) -> ObjectPlace:
+def deletion_vector_place(
+    dv: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess
+) -> ObjectPlace:
     """Where the file of a vector is that is not inline.
 
     Raises:
         PathEscapeError: a path leads out of the source and of the roots that are allowed.
         CorruptLogError: it has no valid name.
     """
-    if vector.storage_type == "p":
-        return access.locate(vector.path_or_inline_dv, store=source)
+    if dv.storage_type == "p":
+        return access.locate(dv.path_or_inline_dv, store=source)
     try:
-        path = deletion_vector_path(vector, root_uri=source.uri)
+        path = deletion_vector_path(dv, root_uri=source.uri)
     except ValueError as error:
         raise CorruptLogError(
             f"A deletion vector of {source.uri} cannot be found.",

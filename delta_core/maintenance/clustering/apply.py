@@ -9,7 +9,7 @@ from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.clustering.columns import clustering_columns, refuse_clustered
-from delta_core.maintenance.clustering.ordering import Order, OrderingResult, newest_for, put_in_order
+from delta_core.maintenance.clustering.ordering import Order, OrderingResult, apply_ordering, refresh_for
 from delta_core.maintenance.clustering.plan import ZOrderPlan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -59,12 +59,12 @@ def apply_z_order(
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
         PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
-    latest = newest_for(
+    latest = refresh_for(
         snapshot, plan, doing="put the table into Z-order", memory_limit_bytes=memory_limit_bytes
     )
     refuse_clustered(latest)
     ordered_by = clustering_columns(latest, plan.columns)
-    return put_in_order(
+    return apply_ordering(
         latest,
         plan,
         Order(

@@ -11,7 +11,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.clustering.cluster_plan import ClusteringPlan, column_names, require_clustering
 from delta_core.maintenance.clustering.columns import CLUSTERING_PROVIDER
-from delta_core.maintenance.clustering.ordering import Order, OrderingResult, newest_for, put_in_order
+from delta_core.maintenance.clustering.ordering import Order, OrderingResult, apply_ordering, refresh_for
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
@@ -59,7 +59,7 @@ def apply_clustering(
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
         PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
-    latest = newest_for(snapshot, plan, doing="cluster the table", memory_limit_bytes=memory_limit_bytes)
+    latest = refresh_for(snapshot, plan, doing="cluster the table", memory_limit_bytes=memory_limit_bytes)
     clustering = require_clustering(latest)
     names = column_names(clustering, latest)
     if names != plan.columns:
@@ -68,7 +68,7 @@ def apply_clustering(
             cause="The clustering columns were changed, or renamed, since the plan was made",
             fix="plan again",
         )
-    return put_in_order(
+    return apply_ordering(
         latest,
         plan,
         Order(

@@ -32,8 +32,8 @@ from delta_core.maintenance.clustering.values import column_at
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
 from delta_core.storage.data_access import DataAccess
-from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.task_stores import lend_to_tasks
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
 """What a task on Spark takes when nothing else is said; Python's share of an executor is often no more."""
@@ -116,7 +116,7 @@ class GroupRunner:
         self._total = sum(group.num_files for group in groups)
         self._told()
         results: dict[int, GroupResult] = {}
-        with lent_to_tasks(*self._access.allowed_roots, self._store):
+        with lend_to_tasks(*self._access.allowed_roots, self._store):
             return self._run(groups, results)
 
     def _run(self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]) -> list[GroupResult]:

@@ -19,7 +19,7 @@ from delta_core.maintenance.clustering.execute import GroupResult, GroupRunner
 from delta_core.maintenance.clustering.groups import OrderingPlan
 from delta_core.maintenance.clustering.values import Path
 from delta_core.maintenance.commit import commit_with_events
-from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
+from delta_core.maintenance.compaction.metrics import file_metrics, operation_metrics
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.planned_files import (
     LiveSources,
@@ -31,7 +31,7 @@ from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
@@ -81,7 +81,7 @@ class OrderingResult:
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
-def newest_for(
+def refresh_for(
     snapshot: Snapshot, plan: OrderingPlan, *, doing: str, memory_limit_bytes: int | None
 ) -> Snapshot:
     """The newest version, once it is known that the plan is for this table and that we may rewrite it.
@@ -99,11 +99,11 @@ def newest_for(
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation=doing, through_scan=True)
-    latest.require_writable(surface=Surface.REWRITE, operation=doing)
+    latest.require_writable(writer_kind=WriterKind.REWRITE, operation=doing)
     return latest
 
 
-def put_in_order(
+def apply_ordering(
     latest: Snapshot,
     plan: OrderingPlan,
     order: Order,
@@ -117,7 +117,7 @@ def put_in_order(
     observer: TransactionObserver,
     clock: Clock,
 ) -> OrderingResult:
-    """Rewrite the plan's files and commit; `latest` is what `newest_for` returned.
+    """Rewrite the plan's files and commit; `latest` is what `refresh_for` returned.
 
     Raises:
         ConcurrentDeleteDeleteError: a planned file is no longer live.
@@ -151,7 +151,7 @@ def put_in_order(
     transaction = Transaction.begin(
         latest,
         operation="OPTIMIZE",
-        surface=Surface.REWRITE,
+        writer_kind=WriterKind.REWRITE,
         operation_parameters=order.parameters,
         properties=properties,
         observer=observer,
@@ -184,7 +184,7 @@ def _added(result: GroupResult, columns: Sequence[str], sources: LiveSources, or
 
 def _figures(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[str, Any]:
     removed = [file.size_bytes for group in plan.groups for file in group.files]
-    figures = file_figures(
+    figures = file_metrics(
         removed,
         adds,
         considered_files=plan.considered_files,
@@ -192,10 +192,10 @@ def _figures(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[
         bins=len(plan.groups),
         preserves_order=False,
     )
-    return {**figures, order.stats_name: _cube_figures(plan, removed, order)}
+    return {**figures, order.stats_name: _cube_metrics(plan, removed, order)}
 
 
-def _cube_figures(plan: OrderingPlan, removed: Sequence[int], order: Order) -> dict[str, Any]:
+def _cube_metrics(plan: OrderingPlan, removed: Sequence[int], order: Order) -> dict[str, Any]:
     files = sum(group.ordered_files for group in plan.groups)
     size = sum(group.ordered_bytes for group in plan.groups)
     cubes = sum(group.cubes for group in plan.groups)

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from delta_core.errors import DeltaError, StorageError, StorageFullError
 from delta_core.execution.executor import JsonObject
-from delta_core.storage.lent import task_store
 from delta_core.storage.local_errors import translated
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
+from delta_core.storage.task_stores import task_store
 
 _LOGGER = logging.getLogger(__name__)
 _PREFIX = "deltaward-spill-"

@@ -8,7 +8,13 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
+from delta_core.maintenance.compaction.bins import (
+    BinResult,
+    Operation,
+    metrics_for,
+    refresh_for,
+    rewrite_bins,
+)
 from delta_core.maintenance.compaction.plan import CompactionPlan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -52,9 +58,9 @@ def apply_compaction(
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
         PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
-    latest = newest_for(snapshot, plan, operation="compact the table")
+    latest = refresh_for(snapshot, plan, operation="compact the table")
     if plan.is_empty:
-        return BinResult(committed=None, metrics=figures_of(plan, []))
+        return BinResult(committed=None, metrics=metrics_for(plan, []))
     rewritten = rewrite_bins(
         latest,
         plan.bins,
@@ -77,5 +83,5 @@ def apply_compaction(
         clock=clock,
     )
     return BinResult(
-        committed=rewritten.committed, metrics=figures_of(plan, rewritten.adds), rows=rewritten.rows
+        committed=rewritten.committed, metrics=metrics_for(plan, rewritten.adds), rows=rewritten.rows
     )

@@ -16,7 +16,7 @@ from delta_core.execution.limits import available_memory_bytes, workers_for
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.compaction.bin_plan import BinPlan, CompactionBin
-from delta_core.maintenance.compaction.metrics import file_figures, operation_metrics
+from delta_core.maintenance.compaction.metrics import file_metrics, operation_metrics
 from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.planned_files import (
@@ -28,8 +28,8 @@ from delta_core.maintenance.rewriting.planned_files import (
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
-from delta_core.storage.lent import lent_to_tasks
-from delta_core.table_features.surface import Surface
+from delta_core.storage.task_stores import lend_to_tasks
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
@@ -72,7 +72,7 @@ class BinResult:
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
-def newest_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapshot:
+def refresh_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapshot:
     """The newest version of the table, once it is certain that the plan is for it and that it is written.
 
     Raises:
@@ -82,13 +82,13 @@ def newest_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapshot
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
     latest.require_readable(operation=operation, through_scan=True)
-    latest.require_writable(surface=Surface.REWRITE, operation=operation)
+    latest.require_writable(writer_kind=WriterKind.REWRITE, operation=operation)
     return latest
 
 
-def figures_of(plan: BinPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
+def metrics_for(plan: BinPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
     """The metrics of a plan and of the files that became of it."""
-    return file_figures(
+    return file_metrics(
         [file.size_bytes for item in plan.bins for file in item.files],
         adds,
         considered_files=plan.considered_files,
@@ -162,7 +162,7 @@ def rewrite_bins(
     removed = still_live(latest, planned, planned_version=planned_version)
     sources = LiveSources.of(removed, store=latest.store, access=access)
     layout = layout_fields(latest, access=access, compression=compression, definition=definition)
-    with lent_to_tasks(*access.allowed_roots, latest.store):
+    with lend_to_tasks(*access.allowed_roots, latest.store):
         results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
     delete_unused(latest.store, [result for result in results if not result["rows"]])
     adds = []
@@ -184,7 +184,7 @@ def rewrite_bins(
         transaction = Transaction.begin(
             latest,
             operation=operation.name,
-            surface=Surface.REWRITE,
+            writer_kind=WriterKind.REWRITE,
             operation_parameters=operation.parameters,
             properties=properties if definition is None else replace(properties, max_attempts=1),
             isolation=None if definition is None else IsolationLevel.SERIALIZABLE,

@@ -38,7 +38,7 @@ def operation_metrics(
     }
 
 
-def file_figures(
+def file_metrics(
     removed_sizes: Sequence[int],
     adds: Sequence[AddFile],
     *,

@@ -27,7 +27,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 
 FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
-"""What `bins_of` needs of live files."""
+"""What `pack_bins` needs of live files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,9 @@ def plan_compaction(
     files = files_in(snapshot, condition).to_table(FILE_COLUMNS)
     if reach is not None:
         files = files.filter(pa.array(reachable(files["path"], snapshot.store, reach)))
-    bins = tuple(bins_of(files.filter(pc.less(files["size_bytes"], small)), snapshot, target, smallest_bin=2))
+    bins = tuple(
+        pack_bins(files.filter(pc.less(files["size_bytes"], small)), snapshot, target, smallest_bin=2)
+    )
     return CompactionPlan(
         table_id=snapshot.metadata.id,
         version=snapshot.version,
@@ -143,7 +145,7 @@ def partition_names(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(snapshot.column_mapping.physical_name(field) for field in fields if field is not None)
 
 
-def bins_of(
+def pack_bins(
     files: pa.Table, snapshot: Snapshot, target_size_bytes: int, *, smallest_bin: int
 ) -> Iterator[CompactionBin]:
     """The files of each partition, in the order in which they were written, in bins of the target size.

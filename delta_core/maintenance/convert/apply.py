@@ -31,9 +31,9 @@ from delta_core.schema.mapping_assignment import assign_existing, strip_mapping
 from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
-from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore, ObjectInfo
-from delta_core.storage.side_by_side import MAX_REQUESTS
+from delta_core.storage.parallel import MAX_REQUESTS
+from delta_core.storage.task_stores import lend_to_tasks
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import (
@@ -44,9 +44,9 @@ from delta_core.table_features.enablement import (
 )
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.stats_columns import require_stats_columns
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
@@ -145,7 +145,7 @@ def plan_conversion(
     values = [partition_values(info.path, columns, strategy=partition_strategy) for info in files]
     widening = properties.get("delta.enableTypeWidening", "false").strip().lower() == "true"
     footers = _Footers(store=store, columns=columns, configuration=properties, collect_stats=collect_stats)
-    with lent_to_tasks(store):
+    with lend_to_tasks(store):
         runner = executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
         schema, described = footers.read(runner, files, SchemaUnion(widens=widening))
     names = tuple(column.name for column in columns)
@@ -209,7 +209,7 @@ def apply_conversion(
     transaction = Transaction.create(
         plan.store,
         operation="CONVERT",
-        surface=Surface.RESTORE,
+        writer_kind=WriterKind.RESTORE,
         operation_parameters={
             "numFiles": len(plan.files),
             "partitionedBy": list(plan.metadata.partition_columns),

@@ -14,8 +14,8 @@ from delta_core.execution.executor import JsonObject
 from delta_core.schema.arrow import from_arrow, is_list_like
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
-from delta_core.storage.lent import task_store
 from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
+from delta_core.storage.task_stores import task_store
 from delta_core.table_features.table_properties import TableProperties
 
 

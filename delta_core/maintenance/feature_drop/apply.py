@@ -42,7 +42,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.removal import RemovalPlan, plan_removal
 from delta_core.table_features.removal_rules import HistoryRule
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -105,7 +105,7 @@ def drop_feature(
     done = _done(latest, properties)
     if done is not None:
         return done
-    latest.require_writable(surface=Surface.REWRITE, operation=f"drop the table feature {name}")
+    latest.require_writable(writer_kind=WriterKind.REWRITE, operation=f"drop the table feature {name}")
     plan = _planned(latest, name)
     clock = clock or latest.clock
     run = Run(

@@ -26,7 +26,7 @@ from delta_core.table_features.removal_rules import RULES, TableState
 
 _COMMITS_AT_ONCE = 64
 _TRIES = 3
-_VECTORS = "deletionVectors"
+_DELETION_VECTORS = "deletionVectors"
 _V2_CHECKPOINTS = "v2Checkpoint"
 
 
@@ -158,7 +158,7 @@ class _Past:
     version: int
     protocol: Protocol
     metadata: Metadata
-    vectors: set[tuple[str, str]] = field(default_factory=set)
+    dvs: set[tuple[str, str]] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     revived: set[str] = field(default_factory=set)
 
@@ -170,7 +170,7 @@ class _Past:
             protocol=oldest.protocol,
             metadata=oldest.metadata,
         )
-        if feature == _VECTORS:
+        if feature == _DELETION_VECTORS:
             past._begin(oldest)
         return past
 
@@ -180,8 +180,8 @@ class _Past:
             protocol=self.protocol,
             metadata=self.metadata,
             version=self.version,
-            has_deletion_vectors=bool(self.vectors),
-            has_removed_vectors=bool(self.revived),
+            has_deletion_vectors=bool(self.dvs),
+            has_removed_deletion_vectors=bool(self.revived),
             has_v2_checkpoint=False,  # no commit tells
             has_row_ids=False,
         )
@@ -190,7 +190,7 @@ class _Past:
     def follow(self, commit: CommitData) -> None:
         """Move on to the version of a commit."""
         self.version = commit.version
-        if self.feature != _VECTORS:
+        if self.feature != _DELETION_VECTORS:
             protocol, metadata = commit.protocol_and_metadata()
             self.protocol, self.metadata = protocol or self.protocol, metadata or self.metadata
             return
@@ -213,27 +213,27 @@ class _Past:
     def _files(self, kind: str, found: Iterable[Mapping[str, Any]]) -> None:
         for fields in found:
             key, path = file_key(fields), canonical_log_path(fields["path"])
-            has_vector = fields.get("deletionVector") is not None
+            has_deletion_vector = fields.get("deletionVector") is not None
             if kind == "add":
-                if has_vector:
-                    self.vectors.add(key)
+                if has_deletion_vector:
+                    self.dvs.add(key)
                 elif path in self.removed:
                     self.revived.add(path)
                 continue
-            self.vectors.discard(key)
-            if has_vector:
+            self.dvs.discard(key)
+            if has_deletion_vector:
                 self.removed.add(path)
             else:
                 self.revived.discard(path)
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    vector = row["deletion_vector"]
-    if vector is None or vector["storage_type"] is None:
+    dv = row["deletion_vector"]
+    if dv is None or dv["storage_type"] is None:
         return {"path": row["path"]}
     kept = {
-        "storageType": vector["storage_type"],
-        "pathOrInlineDv": vector["path_or_inline_dv"],
-        "offset": vector["offset"],
+        "storageType": dv["storage_type"],
+        "pathOrInlineDv": dv["path_or_inline_dv"],
+        "offset": dv["offset"],
     }
     return {"path": row["path"], "deletionVector": kept}

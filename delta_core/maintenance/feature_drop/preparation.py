@@ -13,10 +13,10 @@ from delta_core.actions import RemoveFile
 from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import (
+    deletion_vector_files_without_tombstone,
     has_row_ids,
     numbered_files,
     revived_files,
-    vector_files_without_tombstone,
 )
 from delta_core.maintenance.feature_drop.steps import repeated, rewrite_files
 from delta_core.maintenance.feature_drop.unmapped_files import without_mapping
@@ -30,7 +30,7 @@ from delta_core.transaction.row_ids import SUSPENDED
 Preparation = Callable[[Run, Snapshot], Snapshot]
 
 
-def without_vectors(run: Run, latest: Snapshot) -> Snapshot:
+def without_deletion_vectors(run: Run, latest: Snapshot) -> Snapshot:
     """No live file has a deletion vector, and none is live that has been removed with one.
 
     Files with vectors are written again without the deleted rows. Older versions still need the vectors; a
@@ -56,7 +56,7 @@ def without_vectors(run: Run, latest: Snapshot) -> Snapshot:
         if revived:
             rewrite_files(run, now, revived)
             return True
-        unknown = vector_files_without_tombstone(now)
+        unknown = deletion_vector_files_without_tombstone(now)
         if unknown:
             now_ms = run.clock.now_ms()
             removes = [
@@ -108,7 +108,7 @@ def without_v2_checkpoint(run: Run, latest: Snapshot) -> Snapshot:
 
 
 PREPARATIONS: Mapping[str, Preparation] = {
-    "deletionVectors": without_vectors,
+    "deletionVectors": without_deletion_vectors,
     "rowTracking": without_row_ids,
     "v2Checkpoint": without_v2_checkpoint,
     "columnMapping": without_mapping,

@@ -28,11 +28,11 @@ def require_reach(run: Run, latest: Snapshot) -> None:
         run.access.require_reach(_OPENED[run.feature](latest), store=latest.store)
 
 
-def _with_vectors(snapshot: Snapshot) -> Iterator[str]:
+def _with_deletion_vectors(snapshot: Snapshot) -> Iterator[str]:
     yield from revived_files(snapshot)
     if snapshot.files.has_deletion_vectors:
         for batch in snapshot.files.batches(["path", "deletion_vector"]):
-            yield from _data_and_vectors(batch, all_data=False)
+            yield from _data_and_deletion_vectors(batch, all_data=False)
 
 
 def _uncounted(snapshot: Snapshot) -> Iterator[str]:
@@ -52,22 +52,22 @@ def _widened(snapshot: Snapshot) -> Iterator[str]:
 
 def _all(snapshot: Snapshot) -> Iterator[str]:
     for batch in snapshot.files.batches(["path", "deletion_vector"]):
-        yield from _data_and_vectors(batch, all_data=True)
+        yield from _data_and_deletion_vectors(batch, all_data=True)
 
 
-def _data_and_vectors(batch: pa.RecordBatch, *, all_data: bool) -> Iterator[str]:
+def _data_and_deletion_vectors(batch: pa.RecordBatch, *, all_data: bool) -> Iterator[str]:
     """The paths of data files, those with a vector or all, and of the vectors' files that go by a path."""
     for row in batch.to_pylist():
-        vector = row["deletion_vector"]
-        kind = None if vector is None else vector["storage_type"]
+        dv = row["deletion_vector"]
+        kind = None if dv is None else dv["storage_type"]
         if all_data or kind is not None:
             yield row["path"]
         if kind == "p":
-            yield vector["path_or_inline_dv"]
+            yield dv["path_or_inline_dv"]
 
 
 _OPENED: Mapping[str, Callable[[Snapshot], Iterator[str]]] = {
-    "deletionVectors": _with_vectors,
+    "deletionVectors": _with_deletion_vectors,
     "rowTracking": _uncounted,
     "columnMapping": _mapped,
     "typeWidening": _widened,

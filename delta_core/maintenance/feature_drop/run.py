@@ -14,7 +14,7 @@ from delta_core.execution.reporter import SILENT
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
@@ -75,7 +75,7 @@ class Run:
         transaction = Transaction.begin(
             latest,
             operation=operation,
-            surface=Surface.REWRITE,
+            writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
             properties=replace(properties, max_attempts=1) if only_next else properties,
             isolation=IsolationLevel.SERIALIZABLE if only_next else None,

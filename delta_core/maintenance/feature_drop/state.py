@@ -22,14 +22,14 @@ def table_state(snapshot: Snapshot, *, history: CleanSince | None = None) -> Tab
         snapshot: the newest version.
         history: what is known of the versions before it; None when nobody has looked.
     """
-    vectors = "deletionVectors" in (snapshot.protocol.reader_features or ())
+    dvs = "deletionVectors" in (snapshot.protocol.reader_features or ())
     return TableState(
         protocol=snapshot.protocol,
         metadata=snapshot.metadata,
         version=snapshot.version,
         oldest_version=0 if history is None else history.oldest_version,
         has_deletion_vectors=snapshot.files.has_deletion_vectors,
-        has_removed_vectors=vectors and bool(revived_files(snapshot)),
+        has_removed_deletion_vectors=dvs and bool(revived_files(snapshot)),
         has_v2_checkpoint=snapshot.has_v2_checkpoint,
         has_row_ids=has_row_ids(snapshot),
         domains=snapshot.domain_metadata,
@@ -63,7 +63,7 @@ def revived_files(snapshot: Snapshot) -> frozenset[str]:
     checkpoint that has both takes the file for removed. Reads the log's tombstones, whatever their age.
     """
     removed = snapshot.tombstones(since_ms=0)
-    paths = {canonical_log_path(path) for path in vector_paths(removed)}
+    paths = {canonical_log_path(path) for path in deletion_vector_paths(removed)}
     if not paths:
         return frozenset()
     return frozenset(
@@ -74,7 +74,7 @@ def revived_files(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
+def deletion_vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
     """Files with deletion vectors that older versions within the retention need, as the log would spell them.
 
     Those with a tombstone of their own that is as young are left out. Reads the log's tombstones.
@@ -84,11 +84,11 @@ def vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
     """
     needed: dict[str, int] = {}
     for row in snapshot.tombstones().select(["deletion_timestamp_ms", "deletion_vector"]).to_pylist():
-        vector = row["deletion_vector"]
-        if vector is None or vector["storage_type"] is None:
+        dv = row["deletion_vector"]
+        if dv is None or dv["storage_type"] is None:
             continue
         try:
-            path = deletion_vector_path(DeletionVectorDescriptor(**vector), root_uri=snapshot.store.uri)
+            path = deletion_vector_path(DeletionVectorDescriptor(**dv), root_uri=snapshot.store.uri)
         except (ValueError, PathEscapeError):
             continue  # whatever it means, it is no file of this table's
         if path is not None:
@@ -102,7 +102,7 @@ def vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
     return {path: time for path, time in needed.items() if known.get(canonical_log_path(path), -1) < time}
 
 
-def vector_paths(files: pa.Table | pa.RecordBatch) -> list[str]:
+def deletion_vector_paths(files: pa.Table | pa.RecordBatch) -> list[str]:
     """The paths of those files, or tombstones, that have a deletion vector."""
     kinds = pc.struct_field(files.column("deletion_vector"), "storage_type")
     found: list[str] = files.column("path").filter(pc.is_valid(kinds)).to_pylist()

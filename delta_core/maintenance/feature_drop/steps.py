@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from delta_core.errors import ConcurrentModificationError, MaxCommitAttemptsError
 from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
-from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of
+from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
 from delta_core.maintenance.feature_drop.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -36,7 +36,7 @@ def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozens
     target = latest.properties.target_file_size_bytes
     rewritten = rewrite_bins(
         latest,
-        tuple(bins_of(chosen, latest, target, smallest_bin=1)),
+        tuple(pack_bins(chosen, latest, target, smallest_bin=1)),
         planned_version=latest.version,
         operation=Operation(name="REORG", parameters={"predicate": [], "applyPurge": True}),
         access=run.access,

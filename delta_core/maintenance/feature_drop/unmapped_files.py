@@ -14,7 +14,7 @@ from delta_core.actions import Metadata
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.errors import FeatureRemovalError
 from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
-from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of
+from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
 from delta_core.maintenance.feature_drop.run import Run
 from delta_core.maintenance.feature_drop.steps import repeated
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
@@ -68,7 +68,7 @@ def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
     names = _logical_names(latest)
     bins = tuple(
         replace(item, partition_values={names[name]: value for name, value in item.partition_values.items()})
-        for item in bins_of(files, latest, latest.properties.target_file_size_bytes, smallest_bin=1)
+        for item in pack_bins(files, latest, latest.properties.target_file_size_bytes, smallest_bin=1)
     )
     if not bins:
         run.commit(latest, definition, operation=operation.name, parameters={}, only_next=True)

@@ -111,8 +111,8 @@ def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
     for field in snapshot.schema:
         if field.name not in names:
             continue
-        texts = snapshot.files.partition_column(snapshot.column_mapping.physical_name(field))
-        if pc.any(pc.match_substring_regex(texts, _DATE)).as_py():
+        strings = snapshot.files.partition_column(snapshot.column_mapping.physical_name(field))
+        if pc.any(pc.match_substring_regex(strings, _DATE)).as_py():
             raise FeatureRemovalError(
                 f"The table feature {run.feature} cannot be dropped now.",
                 cause=f"The partition column {field.name} was widened from dates to times, and the log "

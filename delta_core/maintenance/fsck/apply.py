@@ -17,7 +17,7 @@ from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.file_actions import remove_actions
@@ -107,14 +107,14 @@ def apply_fsck(
         return FsckResult(plan=plan, dry_run=False, committed=applied)
     if plan.is_empty:
         return FsckResult(plan=plan, dry_run=False)
-    latest.require_writable(surface=Surface.RESTORE, operation="repair the table")
+    latest.require_writable(writer_kind=WriterKind.RESTORE, operation="repair the table")
     files = _still_missing(latest, plan, allowed_roots, clock)
     if not files.num_rows:
         return FsckResult(plan=plan, dry_run=False)
     transaction = Transaction.begin(
         latest,
         operation="FSCK",
-        surface=Surface.RESTORE,
+        writer_kind=WriterKind.RESTORE,
         operation_parameters={"dryRun": False},
         properties=properties,
         observer=observer,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.deletion_vectors.reader import vector_place
+from delta_core.deletion_vectors.reader import deletion_vector_place
 from delta_core.errors import PathEscapeError
 from delta_core.maintenance.fsck.presence import Absence, absences, place_of
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
@@ -182,10 +182,10 @@ def plan_fsck(
         clock=clock,
     )
     lost |= _spelled_otherwise([path for path, absence in lost.items() if absence.is_sure], store, listed)
-    vectors = _vectors(files, lost, store, access)
+    dvs = _deletion_vectors(files, lost, store, access)
     without = absences(
         store,
-        dict(vectors.values()),
+        dict(dvs.values()),
         listed=listed,
         allowed_roots=allowed_roots,
         clock=clock,
@@ -204,7 +204,7 @@ def plan_fsck(
         ),
         *(
             UnreadableFile(path=path, deletion_vector=name, reason=without[name].reason)
-            for path, (name, _) in vectors.items()
+            for path, (name, _) in dvs.items()
             if name in without
         ),
     ]
@@ -243,7 +243,7 @@ def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
     )
 
 
-def _vectors(
+def _deletion_vectors(
     files: pa.Table, lost: Mapping[str, Absence], store: LogStore, access: DataAccess
 ) -> dict[str, tuple[str, ObjectPlace | Absence]]:
     """The files of deletion vectors of the files that are there, by the data file's path."""
@@ -253,7 +253,7 @@ def _vectors(
             continue
         name = add.deletion_vector.path_or_inline_dv
         try:
-            place = vector_place(add.deletion_vector, store=store, access=access)
+            place = deletion_vector_place(add.deletion_vector, store=store, access=access)
         except PathEscapeError:
             reason = "its deletion vector is outside the table, below no root that is allowed"
             found[add.path] = (name, Absence(is_sure=False, reason=reason))

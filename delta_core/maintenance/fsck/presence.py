@@ -11,7 +11,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.storage.data_access import RETRY_PAUSES_SECONDS, DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.parallel import parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def _gone_of(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
     gone = dict(places)
     store = next(iter(gone.values())).store
     for pause in (*(() if store.consistent_listing else RETRY_PAUSES_SECONDS), None):
-        found = side_by_side(store, [partial(_has, place) for place in gone.values()])
+        found = parallel(store, [partial(_has, place) for place in gone.values()])
         gone = {key: place for (key, place), there in zip(gone.items(), found, strict=True) if not there}
         if pause is None or not gone:
             break

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from delta_core.errors import ConfigurationError
+from delta_core.maintenance.messages import counted, size
 from delta_core.maintenance.observe.health import TableHealth
-from delta_core.maintenance.wording import counted, size
 
 _MIB = 1 << 20
 

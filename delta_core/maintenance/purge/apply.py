@@ -10,7 +10,13 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.compaction.bins import BinResult, Operation, figures_of, newest_for, rewrite_bins
+from delta_core.maintenance.compaction.bins import (
+    BinResult,
+    Operation,
+    metrics_for,
+    refresh_for,
+    rewrite_bins,
+)
 from delta_core.maintenance.purge.plan import PurgePlan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -55,7 +61,7 @@ def apply_purge(
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
         PathEscapeError: a file is neither in the table nor below a root that is allowed.
     """
-    latest = newest_for(snapshot, plan, operation="purge the table")
+    latest = refresh_for(snapshot, plan, operation="purge the table")
     if plan.is_empty:
         return BinResult(committed=None, metrics=_figures(plan, [], deletion_vectors=0, deleted_rows=0))
     rewritten = rewrite_bins(
@@ -90,7 +96,7 @@ def _figures(
     plan: PurgePlan, adds: Sequence[AddFile], *, deletion_vectors: int, deleted_rows: int
 ) -> dict[str, Any]:
     return {
-        **figures_of(plan, adds),
+        **metrics_for(plan, adds),
         "deletionVectorStats": {
             "numDeletionVectorsRemoved": deletion_vectors,
             "numDeletionVectorRowsRemoved": deleted_rows,

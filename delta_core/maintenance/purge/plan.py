@@ -11,7 +11,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.maintenance.compaction.bin_plan import BinPlan
-from delta_core.maintenance.compaction.plan import FILE_COLUMNS, bins_of, files_in, partition_predicate
+from delta_core.maintenance.compaction.plan import FILE_COLUMNS, files_in, pack_bins, partition_predicate
 from delta_core.snapshot.arguments import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -69,5 +69,5 @@ def plan_purge(
         target_size_bytes=target,
         considered_files=files.num_rows,
         deleted_rows=int(pc.sum(cardinality).as_py() or 0),
-        bins=tuple(bins_of(dirty.select(FILE_COLUMNS), snapshot, target, smallest_bin=1)),
+        bins=tuple(pack_bins(dirty.select(FILE_COLUMNS), snapshot, target, smallest_bin=1)),
     )

@@ -21,7 +21,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.iceberg_compat import active_compatibility
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
@@ -103,7 +103,7 @@ def apply_restore(
         )
     if expected_version is not None:
         require_version(latest, expected_version)
-    latest.require_writable(surface=Surface.RESTORE, operation="restore the table")
+    latest.require_writable(writer_kind=WriterKind.RESTORE, operation="restore the table")
     current = plan_restore(latest, version=plan.target_version, allowed_roots=allowed_roots, clock=clock)
     if _effect(current) != _effect(plan):
         raise ConcurrentModificationError(
@@ -126,7 +126,7 @@ def apply_restore(
     transaction = Transaction.begin(
         latest,
         operation="RESTORE",
-        surface=Surface.RESTORE,
+        writer_kind=WriterKind.RESTORE,
         operation_parameters={
             "version": None if by_timestamp else plan.target_version,
             "timestamp": _iso(plan.target_timestamp_ms) if by_timestamp else None,

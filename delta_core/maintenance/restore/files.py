@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors.format import FRAME_BYTES
-from delta_core.deletion_vectors.reader import vector_place
+from delta_core.deletion_vectors.reader import deletion_vector_place
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
@@ -51,10 +51,10 @@ class RestoredFile:
 
 def file_keys(files: pa.Table) -> list[FileKey]:
     """The identity of each live file."""
-    vectors = files["deletion_vector"].to_pylist()
+    dvs = files["deletion_vector"].to_pylist()
     return [
-        (path, None if (vector := _vector(found)) is None else vector.unique_id)
-        for path, found in zip(files["path"].to_pylist(), vectors, strict=True)
+        (path, None if (dv := _deletion_vector(found)) is None else dv.unique_id)
+        for path, found in zip(files["path"].to_pylist(), dvs, strict=True)
     ]
 
 
@@ -64,7 +64,7 @@ def restored_files(snapshot: Snapshot) -> dict[FileKey, RestoredFile]:
     rows = zip(
         files["size_bytes"].to_pylist(),
         files["stats"].to_pylist(),
-        map(_vector, files["deletion_vector"].to_pylist()),
+        map(_deletion_vector, files["deletion_vector"].to_pylist()),
         zip(files["base_row_id"].to_pylist(), files["default_row_commit_version"].to_pylist(), strict=True),
         strict=True,
     )
@@ -72,11 +72,11 @@ def restored_files(snapshot: Snapshot) -> dict[FileKey, RestoredFile]:
         key: RestoredFile(
             path=key[0],
             size_bytes=size,
-            rows=_num_rows(stats, vector),
-            deletion_vector=vector,
+            rows=_num_rows(stats, dv),
+            deletion_vector=dv,
             row_ids=row_ids,
         )
-        for key, (size, stats, vector, row_ids) in zip(file_keys(files), rows, strict=True)
+        for key, (size, stats, dv, row_ids) in zip(file_keys(files), rows, strict=True)
     }
 
 
@@ -112,7 +112,7 @@ def missing_files(
     for file in added:
         try:
             there = sizes.of(access.locate(file.path, store=store)) == file.size_bytes
-            there = there and _has_vector(sizes, file.deletion_vector, store=store, access=access)
+            there = there and _has_deletion_vector(sizes, file.deletion_vector, store=store, access=access)
         except (ObjectNotFoundError, PathEscapeError, ValueError):
             there = False
         if not there:
@@ -140,29 +140,29 @@ class _Sizes:
         return self._known[key]
 
 
-def _has_vector(
-    sizes: _Sizes, vector: DeletionVectorDescriptor | None, *, store: LogStore, access: DataAccess
+def _has_deletion_vector(
+    sizes: _Sizes, dv: DeletionVectorDescriptor | None, *, store: LogStore, access: DataAccess
 ) -> bool:
-    place = None if vector is None else vector_place(vector, store=store, access=access)
-    if vector is None or place is None:
+    place = None if dv is None else deletion_vector_place(dv, store=store, access=access)
+    if dv is None or place is None:
         return True
     size = sizes.of(place)
     # Several vectors may share the file: it must reach to the end of this one.
-    return size is not None and size >= max(vector.offset or 0, 1) + vector.size_in_bytes + FRAME_BYTES
+    return size is not None and size >= max(dv.offset or 0, 1) + dv.size_in_bytes + FRAME_BYTES
 
 
-def _vector(found: Mapping[str, object] | None) -> DeletionVectorDescriptor | None:
+def _deletion_vector(found: Mapping[str, object] | None) -> DeletionVectorDescriptor | None:
     # A checkpoint may hold a vector none of whose fields is there.
     if found is None or found["storage_type"] is None:
         return None
     return DeletionVectorDescriptor(**found)  # type: ignore[arg-type]
 
 
-def _num_rows(stats: str | None, vector: DeletionVectorDescriptor | None) -> int | None:
+def _num_rows(stats: str | None, dv: DeletionVectorDescriptor | None) -> int | None:
     try:
         count = json.loads(stats or "{}").get("numRecords")
     except (ValueError, AttributeError):
         return None
     if not isinstance(count, int):
         return None
-    return count - (0 if vector is None else vector.cardinality)
+    return count - (0 if dv is None else dv.cardinality)

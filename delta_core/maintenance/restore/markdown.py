@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_core.maintenance.wording import counted, size
+from delta_core.maintenance.messages import counted, size
 
 if TYPE_CHECKING:
     from delta_core.maintenance.restore.changes import Change

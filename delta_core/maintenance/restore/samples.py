@@ -34,11 +34,11 @@ def bounded(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    text = value if isinstance(value, str) else _text(value)
+    text = value if isinstance(value, str) else _string(value)
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     if isinstance(value, bytes):
         # What is cut off anyway need not be written out.
         return f"0x{value[:MOST_CHARACTERS].hex()}"
@@ -46,4 +46,4 @@ def _text(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, default=_text)
+    return json.dumps(value, ensure_ascii=False, default=_string)

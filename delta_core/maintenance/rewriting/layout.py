@@ -23,8 +23,8 @@ from delta_core.schema.partition_values import hive_directory
 from delta_core.schema.types import StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
-from delta_core.storage.lent import task_store
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.task_stores import task_store
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
 _DICTIONARY_BYTES_PER_VALUE = 8.0
@@ -175,7 +175,7 @@ def layout_fields(
 ) -> dict[str, Any]:
     """The fields of a task from which `FileLayout.from_task` makes the layout again.
 
-    Stores go by their URIs, and never with what opens them: see `delta_core/storage/lent.py`.
+    Stores go by their URIs, and never with what opens them: see `delta_core/storage/task_stores.py`.
 
     Args:
         snapshot: of the table.

@@ -110,15 +110,15 @@ class LiveSources:
         files, kept = {}, {}
         for row in found.to_pylist():
             stored = row["deletion_vector"]
-            vector = None
+            dv = None
             if stored is not None and stored["storage_type"] is not None:
-                vector = DeletionVectorDescriptor(**stored)
+                dv = DeletionVectorDescriptor(**stored)
             access.locate(row["path"], store=store)
-            if vector is not None and vector.storage_type == "p":
-                access.locate(vector.path_or_inline_dv, store=store)
+            if dv is not None and dv.storage_type == "p":
+                access.locate(dv.path_or_inline_dv, store=store)
             files[row["path"]] = SourceFile(
                 path=row["path"],
-                deletion_vector=vector,
+                deletion_vector=dv,
                 base_row_id=row["base_row_id"],
                 default_row_commit_version=row["default_row_commit_version"],
             )
@@ -135,8 +135,8 @@ class LiveSources:
     @property
     def num_deleted_rows(self) -> int:
         """How many rows their vectors name."""
-        vectors = [file.deletion_vector for file in self.files.values()]
-        return sum(vector.cardinality for vector in vectors if vector is not None)
+        dvs = [file.deletion_vector for file in self.files.values()]
+        return sum(dv.cardinality for dv in dvs if dv is not None)
 
     def of_paths(self, files: Sequence[PlannedFile]) -> list[SourceFile]:
         """The files to read, in the order of the plan."""

@@ -59,10 +59,10 @@ class SourceFile:
     @classmethod
     def from_json(cls, document: JsonObject) -> SourceFile:
         """What `to_json` wrote."""
-        vector = document.get("deletion_vector")
+        dv = document.get("deletion_vector")
         return cls(
             path=document["path"],
-            deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
+            deletion_vector=None if dv is None else DeletionVectorDescriptor(**dv),
             base_row_id=document.get("base_row_id"),
             default_row_commit_version=document.get("default_row_commit_version"),
         )
@@ -158,15 +158,13 @@ class SourceRows:
             return self._aligned(table, hidden)
 
     def _opened(self, path: str, metadata: pq.FileMetaData) -> None:
-        vector = self._files[path].deletion_vector
-        if vector is None and self._numbers is None:
+        dv = self._files[path].deletion_vector
+        if dv is None and self._numbers is None:
             return
         deleted = None
-        if vector is not None:
+        if dv is not None:
             layout = self._layout
-            deleted = read_deletion_vector(
-                layout.store, vector, num_rows=metadata.num_rows, access=layout.access
-            )
+            deleted = read_deletion_vector(layout.store, dv, num_rows=metadata.num_rows, access=layout.access)
         kept = selected_rows(metadata, range(metadata.num_row_groups), deleted=deleted, only=None, path=path)
         self._open[path] = _OpenFile(kept)
 

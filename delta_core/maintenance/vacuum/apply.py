@@ -26,10 +26,10 @@ from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_t
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.lent import lent_to_tasks
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.task_stores import lend_to_tasks
 from delta_core.storage.unchanged import SeenObject
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel
@@ -101,7 +101,7 @@ def apply_vacuum(
             cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
             fix="plan again",
         )
-    latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
+    latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     require_table_directory(latest.store.uri)
     require_deletable(latest, plan.columns.each_path())
     if plan.is_empty:
@@ -181,13 +181,13 @@ class _Deletion:
         self._progress.emit("data.writing", done=0, total=total)
         for group in _slices(total, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
-            latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
+            latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
             staying = (self._is_young | self._still_needed(latest))[group] | self._pinned(latest, group)
             files = self._files(group)
             self.kept.update(path for (path, *_), stays in zip(files, staying, strict=True) if stays)
             going = [file for file, stays in zip(files, staying, strict=True) if not stays]
             self._before_deleting()
-            with lent_to_tasks(latest.store):
+            with lend_to_tasks(latest.store):
                 for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
                     self.deleted_files += result["deleted"]
                     self.deleted_bytes += result["bytes"]
@@ -264,7 +264,7 @@ def _commit_start(
     transaction = Transaction.begin(
         latest,
         operation="VACUUM START",
-        surface=Surface.VACUUM,
+        writer_kind=WriterKind.VACUUM,
         operation_parameters={
             "retentionCheckEnabled": plan.retention.enforced,
             "defaultRetentionMillis": latest.properties.deleted_file_retention_ms,
@@ -291,7 +291,7 @@ def _commit_end(
     transaction = Transaction.begin(
         latest.refresh(),
         operation="VACUUM END",
-        surface=Surface.VACUUM,
+        writer_kind=WriterKind.VACUUM,
         operation_parameters={"status": status},
         properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,

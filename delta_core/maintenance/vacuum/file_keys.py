@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.maintenance.vacuum.deletion_vectors import stored_deletion_vector_keys
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
-from delta_core.maintenance.vacuum.vectors import stored_vector_keys
 from delta_core.storage.name_columns import NAME, is_ascii, name_column, names_in
 from delta_core.storage.uri import MAX_PATH_CHARACTERS
 
@@ -75,7 +75,7 @@ class FileKeys:
             MaintenanceError: which file a deletion vector is in cannot be told.
         """
         self.add_paths(files.column("path"))
-        self.add_keys(stored_vector_keys(files.column("deletion_vector"), root_uri=self._root_uri))
+        self.add_keys(stored_deletion_vector_keys(files.column("deletion_vector"), root_uri=self._root_uri))
 
     def add_paths(self, raw: pa.Array | pa.ChunkedArray | Sequence[str]) -> None:
         """Those of paths in the log."""
@@ -116,7 +116,7 @@ class FileKeys:
         return found
 
     def add_keys(self, keys: Iterable[str]) -> None:
-        """Those that `protected_keys` or `vector_keys` gave."""
+        """Those that `protected_keys` or `deletion_vector_keys` gave."""
         for key in keys:
             (self._names if key.startswith("\0") else self._others).add(key)
 

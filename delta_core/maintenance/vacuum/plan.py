@@ -22,7 +22,7 @@ from delta_core.maintenance.vacuum.reasons import reasons
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.name_columns import NAME
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 __all__ = ["KeptByPin", "VacuumFile", "VacuumPlan", "plan_vacuum"]
 
@@ -175,7 +175,7 @@ def plan_vacuum(
         LeaseFileError: a reader's pin cannot be read.
         StorageError, InvalidTableError: something could not be read; nothing is planned then.
     """
-    snapshot.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
+    snapshot.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     require_table_directory(snapshot.store.uri)
     retention = choose_retention(
         snapshot.properties, retention_hours=retention_hours, enforce_retention=enforce_retention, force=force
@@ -184,7 +184,7 @@ def plan_vacuum(
     cutoff_ms = retention.cutoff_ms(now_ms)
     listing = listed_files(snapshot, cutoff_ms=cutoff_ms)
     latest = snapshot.refresh()
-    latest.require_writable(surface=Surface.VACUUM, operation="vacuum the table")
+    latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
     pinned = Pins().in_force(latest, store_now_ms=now_ms)
     unpinned = _without(listing.old_files, keep.protect(_paths(listing.old_files)))

@@ -9,9 +9,9 @@ from delta_core.actions import Action, AddCdcFile, RemoveFile
 from delta_core.actions.json_codec import decode_commit
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.listing import CommitFile, list_log
+from delta_core.maintenance.vacuum.deletion_vectors import deletion_vector_keys
 from delta_core.maintenance.vacuum.file_keys import FileKeys
 from delta_core.maintenance.vacuum.path_identity import protected_keys
-from delta_core.maintenance.vacuum.vectors import vector_keys
 from delta_core.snapshot.snapshot import Snapshot
 
 NAMED_COLUMNS: Final = ("path", "deletion_vector")
@@ -52,7 +52,7 @@ class LoggedRemoves:
             removes = [action for action in actions if isinstance(action, RemoveFile)]
             self._keys.add_paths([remove.path for remove in removes])
             for remove in removes:
-                self._keys.add_keys(vector_keys(remove.deletion_vector, root_uri=root_uri))
+                self._keys.add_keys(deletion_vector_keys(remove.deletion_vector, root_uri=root_uri))
             self._read_up_to = checkpoint
         return self._keys
 
@@ -87,7 +87,7 @@ def removed_keys(remove: RemoveFile, *, root_uri: str) -> set[str]:
         MaintenanceError: which file the vector is in cannot be told.
     """
     paths = protected_keys([remove.path], root_uri=root_uri)
-    return paths | vector_keys(remove.deletion_vector, root_uri=root_uri)
+    return paths | deletion_vector_keys(remove.deletion_vector, root_uri=root_uri)
 
 
 def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1) -> FileKeys:

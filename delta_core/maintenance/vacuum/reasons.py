@@ -35,18 +35,18 @@ def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Arr
         A dictionary of texts.
     """
     hours = f"{retention.retention_ms / HOUR_MS:g} h"
-    texts = [_BY_KIND.get(kind, f"not referenced by the table, older than {hours}") for kind in KINDS]
+    strings = [_BY_KIND.get(kind, f"not referenced by the table, older than {hours}") for kind in KINDS]
     codes = files.column("kind").to_numpy().astype(np.int32)
     rows = np.flatnonzero(codes == KINDS.index(FileKind.DATA))
     if len(rows):
         paths = ListedPaths(files.column("path").combine_chunks().take(pa.array(rows)))
         removed = _removed(snapshot).named(paths)
-        codes[rows[removed]] = len(texts)
-        texts.append(f"removed from the table, the retention of {hours} passed")
+        codes[rows[removed]] = len(strings)
+        strings.append(f"removed from the table, the retention of {hours} passed")
         for version, of_version in _removed_at(snapshot, paths).items():
-            codes[rows[of_version]] = len(texts)
-            texts.append(f"removed at version {version}, the retention of {hours} passed")
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))
+            codes[rows[of_version]] = len(strings)
+            strings.append(f"removed at version {version}, the retention of {hours} passed")
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(strings, pa.string()))
 
 
 def _removed(snapshot: Snapshot) -> FileKeys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.inner_tables import inner_tables, is_within
-from delta_core.storage.lent import task_store
+from delta_core.storage.task_stores import task_store
 from delta_core.storage.unchanged import delete_unchanged
 
 

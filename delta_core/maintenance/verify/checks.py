@@ -147,8 +147,8 @@ def _row_total(files: Sequence[LoggedFile], expected: int) -> Check:
 
 def _rows(file: LoggedFile) -> int | None:
     """How many rows of a file are not deleted, by the log."""
-    count, vector = file.num_records, file.deletion_vector
-    return count if count is None or vector is None else count - vector.cardinality
+    count, dv = file.num_records, file.deletion_vector
+    return count if count is None or dv is None else count - dv.cardinality
 
 
 def _same_rows(snapshot: Snapshot, files: Sequence[LoggedFile], version: int, access: DataAccess) -> Check:

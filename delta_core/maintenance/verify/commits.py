@@ -27,7 +27,7 @@ from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import side_by_side
+from delta_core.storage.parallel import parallel
 
 _MOST_FOOTERS: Final = 20
 
@@ -94,7 +94,7 @@ def _files_exist(store: LogStore, version: int, files: Sequence[LoggedFile], acc
     return _of_each(
         "files_exist",
         version,
-        side_by_side(store, looks),
+        parallel(store, looks),
         right="have the size that the log gives",
         unit="files",
     )
@@ -113,7 +113,7 @@ def _row_counts(store: LogStore, version: int, files: Sequence[LoggedFile], acce
     return _of_each(
         "row_counts",
         version,
-        side_by_side(store, looks),
+        parallel(store, looks),
         right="agree with the statistics",
         unit="footers",
     )

@@ -145,12 +145,10 @@ class RowsOfFiles:
             )
 
     def _deleted(self, file: LoggedFile) -> RowsOfFile | None:
-        vector = file.deletion_vector
-        if vector is None:
+        dv = file.deletion_vector
+        if dv is None:
             return None
-        return lambda num_rows: read_deletion_vector(
-            self._store, vector, num_rows=num_rows, access=self._access
-        )
+        return lambda num_rows: read_deletion_vector(self._store, dv, num_rows=num_rows, access=self._access)
 
 
 def size_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:

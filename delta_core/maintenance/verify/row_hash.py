@@ -97,7 +97,7 @@ def _hashed(array: pa.Array, seed: np.uint64) -> Hashes:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         hashes = _segments(_hashed(_children(array, array.values), seed), _offsets(array), seed)
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        hashes = _texts(array, seed)
+        hashes = _strings(array, seed)
     else:
         hashes = _fixed(array, seed)
     if array.null_count:
@@ -132,7 +132,7 @@ def _fixed(array: pa.Array, seed: np.uint64) -> Hashes:
     return _mix(array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64) + seed)
 
 
-def _texts(array: pa.Array, seed: np.uint64) -> Hashes:
+def _strings(array: pa.Array, seed: np.uint64) -> Hashes:
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2]
     first, last = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)

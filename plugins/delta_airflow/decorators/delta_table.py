@@ -12,7 +12,7 @@ from airflow.sdk.bases.decorator import task_decorator_factory
 from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.operators.rendered import as_bool, as_locations, as_optional_int, as_text
+from delta_airflow.operators.rendered import as_bool, as_locations, as_optional_int, as_string
 from delta_airflow.tables import open_table, open_table_if_there
 from delta_core.errors import ConfigurationError, DeltaError
 
@@ -85,11 +85,11 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
             raise AirflowFailException(f"{error.code}: {error}") from error
 
     def _open(self) -> DeltaTable | None:
-        hook = DeltawardHook(as_text("conn_id", self.conn_id))
+        hook = DeltawardHook(as_string("conn_id", self.conn_id))
         open_it = open_table if as_bool("required", self.required) else open_table_if_there
         return open_it(
             hook,
-            as_text("table_uri", self.table_uri),
+            as_string("table_uri", self.table_uri),
             version=as_optional_int("version", self.version, minimum=0),
             allowed_root_uris=as_locations("allowed_root_uris", self.allowed_root_uris),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from delta_core.errors import ConfigurationError
-from delta_core.plain_values import value_text
+from delta_core.plain_values import value_string
 from delta_core.storage.store_options import FALSE
 
 _SPEAKS_OF_WHO_OR_WHERE = (
@@ -89,7 +89,7 @@ class GivenConnection:
         value = self.take(name)
         if value is None:
             return None
-        text = value_text(value)
+        text = value_string(value)
         if text is None:
             raise self.not_valid(name, "a string")
         return text.strip() or None

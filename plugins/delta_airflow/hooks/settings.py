@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.option_names import ALL_OPTIONS, is_option
-from delta_core.storage.store_options import option_texts
+from delta_core.storage.store_options import option_strings
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 
@@ -116,21 +116,21 @@ def _invalid(name: str, expected: str) -> ConfigurationError:
     return ConfigurationError(f"The connection's extra {name} is not valid", fix=f"Set it to {expected}")
 
 
-def _text(name: str, value: object) -> str:
+def _string(name: str, value: object) -> str:
     if not isinstance(value, str) or "\0" in value or "\n" in value:
         raise _invalid(name, "one line of text")
     return value.strip()
 
 
 def _master(value: object) -> str:
-    text = _text("master", value)
+    text = _string("master", value)
     if not _MASTER.fullmatch(text):
         raise _invalid("master", "local[N], yarn, spark://host:port or k8s://...")
     return text
 
 
 def _connect_url(value: object) -> str:
-    text = _text("connect_url", value)
+    text = _string("connect_url", value)
     expected = "sc://host:port; the token belongs into the connection's password"
     try:
         parts = urlsplit(text)
@@ -144,7 +144,7 @@ def _connect_url(value: object) -> str:
 
 
 def _python(value: object) -> str:
-    path = Path(_text("python", value))
+    path = Path(_string("python", value))
     # Anything may be written into a connection; only an interpreter may be started from it.
     if not path.is_absolute() or not _PYTHON_NAME.fullmatch(path.name):
         raise _invalid("python", "the absolute path of a Python interpreter")
@@ -152,14 +152,14 @@ def _python(value: object) -> str:
 
 
 def _driver_socket(value: object) -> str:
-    text = _text("driver_socket", value)
+    text = _string("driver_socket", value)
     if not Path(text).is_absolute():
         raise _invalid("driver_socket", "the absolute path of a driver host's socket")
     return text
 
 
 def _spark_binary(value: object) -> str:
-    text = _text("spark_binary", value)
+    text = _string("spark_binary", value)
     path = Path(text)
     if path.name not in _SPARK_BINARIES or not (text == path.name or path.is_absolute()):
         raise _invalid("spark_binary", f"{', '.join(sorted(_SPARK_BINARIES))} or an absolute path to one")
@@ -167,7 +167,7 @@ def _spark_binary(value: object) -> str:
 
 
 def _work_dir(value: object) -> Path | str:
-    text = _text("work_dir", value)
+    text = _string("work_dir", value)
     expected = "an absolute path, or a URI of a directory in a store, such as s3://bucket/runs"
     if (scheme := uri_scheme(text)) is not None:
         try:
@@ -203,13 +203,13 @@ def _storage_options(value: object) -> dict[str, str]:
             fix=f"Remove them; allowed are {', '.join(sorted(STORAGE_OPTIONS))}",
         )
     try:
-        return option_texts(value)
+        return option_strings(value)
     except ConfigurationError as error:
         raise _invalid("storage_options", _OPTIONS) from error
 
 
 def _storage_conn_id(value: object) -> str:
-    return _text("storage_conn_id", value)
+    return _string("storage_conn_id", value)
 
 
 def _deadline_seconds(value: object) -> float:

@@ -187,8 +187,8 @@ def require_reachable_job(mode: str | None, *, spec: Path | str, secrets: bool) 
 
 
 def _require_plain(connection: Connection, name: str, value: object) -> None:
-    texts = value if isinstance(value, list) else [value]
-    if any(holds_secret(str(text)) for text in texts):
+    strings = value if isinstance(value, list) else [value]
+    if any(holds_secret(str(text)) for text in strings):
         mask_secret(str(value))
         raise _exposed(connection, name)
 

@@ -49,7 +49,7 @@ def translate(given: GivenConnection) -> Translation:
     if anonymous:
         found.give("google_skip_signature", "true")
     elif taken["keyfile_dict"]:
-        found.give("google_service_account_key", _key_text(given, taken["keyfile_dict"]))
+        found.give("google_service_account_key", _key_string(given, taken["keyfile_dict"]))
     elif taken["key_path"]:
         path = str(taken["key_path"])
         if path.endswith(".p12"):
@@ -61,7 +61,7 @@ def translate(given: GivenConnection) -> Translation:
     return found
 
 
-def _key_text(given: GivenConnection, value: Any) -> str:
+def _key_string(given: GivenConnection, value: Any) -> str:
     """The key of a service account as one JSON string, whether it was given as an object or as a string."""
     document = _document(given, "keyfile_dict", value)
     key = document.get("private_key")

@@ -19,7 +19,7 @@ from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.clearing import differing_retries, reapplies_when_cleared
 from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
-from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_text, as_text
+from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_string, as_string
 from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.summary import applied_note, summarize
 from delta_airflow.runners.base import Runner
@@ -157,10 +157,10 @@ class DeltaTableOperator(SparkOperator):
             ConfigurationError: an argument or the connection is not valid.
         """
         table = TableRef(
-            uri=hook.table_uri(as_text("table_uri", self.table_uri)),
-            id=as_optional_text("table_id", self.table_id),
+            uri=hook.table_uri(as_string("table_uri", self.table_uri)),
+            id=as_optional_string("table_id", self.table_id),
         )
-        name = as_optional_text("work_name", self.work_name)
+        name = as_optional_string("work_name", self.work_name)
         version = as_optional_int("work_version", self.work_version, minimum=0)
         if version is None:
             # Taking it for 0 would fence off every delivery but the first, in silence.
@@ -185,18 +185,18 @@ class DeltaTableOperator(SparkOperator):
             idempotency=idempotency_key(task, table, name=name, version=version, reapplies=reapplies)
             if self.commits()
             else None,
-            lease=as_optional_text("lease", self.lease),
+            lease=as_optional_string("lease", self.lease),
             deadline_ms=None if seconds is None else SYSTEM_CLOCK.now_ms() + int(seconds * 1000),
             storage_ref=f"airflow:{hook.conn_id}",
             trace_id=f"{task.dag_id}/{task.run_id}/{task.task_id}/{task.map_index}/{task.try_number}",
-            user_metadata=user_metadata(task, approver=as_optional_text("approver", self.approver)),
+            user_metadata=user_metadata(task, approver=as_optional_string("approver", self.approver)),
             # Unique per try: two drivers of one task must never write under one job's prefix.
             job_id=uuid.uuid4().hex,
         )
 
     def _run(self, context: Context) -> JobSummary:
         spark = self.spark_arguments()
-        hook = DeltawardHook(as_text("conn_id", self.conn_id), spark=spark)
+        hook = DeltawardHook(as_string("conn_id", self.conn_id), spark=spark)
         task = TaskIdentity.of(context)
         if warning := differing_retries(
             try_number=task.try_number,
@@ -205,7 +205,7 @@ class DeltaTableOperator(SparkOperator):
         ):
             self.log.warning("%s", warning)
         spec = self.build_spec(task, hook=hook)
-        name = as_optional_text("runner", self.runner)
+        name = as_optional_string("runner", self.runner)
         chosen = chosen_runner(
             spark,
             named=parse_runner(name) if name else None,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from delta_airflow.operators.rendered import as_optional_text
+from delta_airflow.operators.rendered import as_optional_string
 from delta_core.errors import ConfigurationError
 
 FIRST_CLEARING: Final = 1
@@ -65,7 +65,7 @@ def reapplies_when_cleared(on_clear: object, kind: str, params: Mapping[str, Any
     Raises:
         ConfigurationError: there is no such answer, or the work cannot be done again.
     """
-    asked = as_optional_text("on_clear", on_clear)
+    asked = as_optional_string("on_clear", on_clear)
     if asked is None:
         return _replaces(kind, params)
     try:

@@ -11,7 +11,7 @@ from delta_airflow.operators.rendered import (
     as_location,
     as_locations,
     as_optional_int,
-    as_optional_text,
+    as_optional_string,
 )
 from delta_core.errors import ConfigurationError
 
@@ -66,7 +66,7 @@ class DeltaCloneOperator(PlanningOperator):
 
     def job_params(self) -> Mapping[str, Any]:
         version = as_optional_int("version", self.version, minimum=0)
-        timestamp = as_optional_text("timestamp", self.timestamp)
+        timestamp = as_optional_string("timestamp", self.timestamp)
         if version is not None and timestamp is not None:
             raise ConfigurationError(
                 "A clone is of a version or of a time", cause="both are given", fix="Leave one of them out"

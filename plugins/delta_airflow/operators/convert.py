@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from delta_airflow.operators.planning import PlanningOperator
 from delta_airflow.operators.rendered import (
     as_bool,
-    as_optional_text,
-    as_text,
-    as_text_mapping,
+    as_optional_string,
+    as_string,
+    as_string_mapping,
 )
 from delta_core.errors import ConfigurationError
 
@@ -77,13 +77,13 @@ class DeltaConvertOperator(PlanningOperator):
         return "convert"
 
     def job_params(self) -> Mapping[str, Any]:
-        types = as_text_mapping("partition_by", self.partition_by)
+        types = as_string_mapping("partition_by", self.partition_by)
         params: dict[str, Any] = {
             "partition_by": [{"name": column, "type": type_} for column, type_ in types.items()] or None,
             "partition_strategy": _one_of("partition_strategy", self.partition_strategy, STRATEGIES),
-            "name": as_optional_text("table_name", self.table_name),
-            "description": as_optional_text("description", self.description),
-            "configuration": as_text_mapping("configuration", self.configuration) or None,
+            "name": as_optional_string("table_name", self.table_name),
+            "description": as_optional_string("description", self.description),
+            "configuration": as_string_mapping("configuration", self.configuration) or None,
             "collect_stats": as_bool("collect_stats", self.collect_stats),
             "if_exists": _one_of("if_exists", self.if_exists, IF_EXISTS),
             "dry_run": self.plans_only() or None,
@@ -92,7 +92,7 @@ class DeltaConvertOperator(PlanningOperator):
 
 
 def _one_of(name: str, value: object, known: Sequence[str]) -> str:
-    text = as_text(name, value)
+    text = as_string(name, value)
     if text not in known:
         raise ConfigurationError(f"There is no {name} {text!r}", fix=f"Use one of {', '.join(known)}")
     return text

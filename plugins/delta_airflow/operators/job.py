@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from delta_airflow.operators.base import DeltaTableOperator
-from delta_airflow.operators.rendered import as_json_object, as_text
+from delta_airflow.operators.rendered import as_json_object, as_string
 
 
 class DeltaJobOperator(DeltaTableOperator):
@@ -32,7 +32,7 @@ class DeltaJobOperator(DeltaTableOperator):
         self.job_parameters = job_parameters
 
     def job_kind(self) -> str:
-        return as_text("kind", self.kind)
+        return as_string("kind", self.kind)
 
     def job_params(self) -> Mapping[str, Any]:
         return as_json_object("job_parameters", self.job_parameters or {})

@@ -9,9 +9,9 @@ from delta_airflow.operators.base import DeltaTableOperator
 from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
-    as_optional_text,
-    as_rendered_texts,
-    as_text,
+    as_optional_string,
+    as_rendered_strings,
+    as_string,
 )
 from delta_core.errors import ConfigurationError
 
@@ -91,12 +91,12 @@ class DeltaLoadOperator(DeltaTableOperator):
         return "load"
 
     def job_params(self) -> Mapping[str, Any]:
-        mode = as_text("mode", self.mode)
+        mode = as_string("mode", self.mode)
         if mode not in MODES:
             raise ConfigurationError(
                 f"There is no mode {mode!r}", fix=f"Use one of {', '.join(sorted(MODES))}"
             )
-        replace_where = as_optional_text("replace_where", self.replace_where)
+        replace_where = as_optional_string("replace_where", self.replace_where)
         if (mode == "replace_where") != (replace_where is not None):
             raise ConfigurationError(
                 "The mode replace_where and the argument replace_where go together",
@@ -109,7 +109,7 @@ class DeltaLoadOperator(DeltaTableOperator):
             "merge_schema": as_bool("merge_schema", self.merge_schema),
             "overwrite_schema": as_bool("overwrite_schema", self.overwrite_schema),
         }
-        if partition_by := as_rendered_texts("partition_by", self.partition_by):
+        if partition_by := as_rendered_strings("partition_by", self.partition_by):
             params["partition_by"] = partition_by
         if replace_where is not None:
             params["replace_where"] = replace_where

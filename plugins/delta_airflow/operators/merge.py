@@ -10,8 +10,8 @@ from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
     as_json_objects,
-    as_optional_text,
-    as_text,
+    as_optional_string,
+    as_string,
 )
 from delta_core.errors import ConfigurationError
 
@@ -104,7 +104,7 @@ class DeltaMergeOperator(DeltaTableOperator):
     def job_params(self) -> Mapping[str, Any]:
         params: dict[str, Any] = {
             "source": as_json_object("source", self.source),
-            "on": as_text("on", self.on),
+            "on": as_string("on", self.on),
             "merge_schema": as_bool("merge_schema", self.merge_schema),
         }
         for kind in _ACTIONS:
@@ -123,7 +123,7 @@ class DeltaMergeOperator(DeltaTableOperator):
                 "The argument deduplicate names no keys", fix='Give {"keys": [...], "order_by": [...]}'
             )
         for name in ("target_alias", "source_alias"):
-            if alias := as_optional_text(name, getattr(self, name)):
+            if alias := as_optional_string(name, getattr(self, name)):
                 params[name] = alias
         return params
 

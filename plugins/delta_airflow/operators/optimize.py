@@ -10,8 +10,8 @@ from delta_airflow.operators.rendered import (
     as_locations,
     as_optional_float,
     as_optional_int,
-    as_optional_text,
-    as_rendered_texts,
+    as_optional_string,
+    as_rendered_strings,
 )
 
 
@@ -66,9 +66,9 @@ class DeltaOptimizeOperator(PlanningOperator):
 
     def job_params(self) -> Mapping[str, Any]:
         params = {
-            "predicate": as_optional_text("predicate", self.predicate),
+            "predicate": as_optional_string("predicate", self.predicate),
             "target_size_bytes": as_optional_int("target_size_bytes", self.target_size_bytes, minimum=1),
-            "z_order_by": as_rendered_texts("z_order_by", self.z_order_by) or None,
+            "z_order_by": as_rendered_strings("z_order_by", self.z_order_by) or None,
             "allowed_root_uris": as_locations("allowed_root_uris", self.allowed_root_uris) or None,
             "min_new_fraction": as_optional_float("min_new_fraction", self.min_new_fraction, minimum=0),
         }

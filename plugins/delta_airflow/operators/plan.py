@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.base import DeltaTableOperator
 from delta_airflow.operators.job_summary import JobSummary
-from delta_airflow.operators.rendered import as_bool, as_json_object, as_locations, as_optional_text
+from delta_airflow.operators.rendered import as_bool, as_json_object, as_locations, as_optional_string
 from delta_core.jobs.job_result import JobResult
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class DeltaPlanOperator(DeltaTableOperator):
         return "plan"
 
     def job_params(self) -> Mapping[str, Any]:
-        rules = self.rules if not isinstance(self.rules, str) else as_optional_text("rules", self.rules)
+        rules = self.rules if not isinstance(self.rules, str) else as_optional_string("rules", self.rules)
         params: dict[str, Any] = {
             "rules": as_json_object("rules", rules) if rules is not None else None,
             "list_vacuum": as_bool("list_vacuum", self.list_vacuum) or None,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.planning import PlanningOperator
-from delta_airflow.operators.rendered import as_rendered_texts, as_text_mapping
+from delta_airflow.operators.rendered import as_rendered_strings, as_string_mapping
 from delta_core.errors import ConfigurationError
 
 
@@ -47,8 +47,8 @@ class DeltaPropertiesOperator(PlanningOperator):
         return "properties"
 
     def job_params(self) -> Mapping[str, Any]:
-        wanted = as_text_mapping("properties", self.properties)
-        unwanted = as_rendered_texts("unset", self.unset)
+        wanted = as_string_mapping("properties", self.properties)
+        unwanted = as_rendered_strings("unset", self.unset)
         if not (wanted or unwanted):
             raise ConfigurationError(
                 "No property is to be set or unset", fix="Give properties, unset, or both"

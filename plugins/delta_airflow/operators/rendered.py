@@ -14,7 +14,7 @@ _FALSE = frozenset({"false", "0", "no"})
 _ABSENT = frozenset({"", "none", "null"})
 
 
-def as_text(name: str, value: object) -> str:
+def as_string(name: str, value: object) -> str:
     """A text that is not empty.
 
     Raises:
@@ -25,13 +25,13 @@ def as_text(name: str, value: object) -> str:
     return value.strip()
 
 
-def as_optional_text(name: str, value: object) -> str | None:
+def as_optional_string(name: str, value: object) -> str | None:
     """A text, or None for None, "", and what a template makes of None.
 
     Raises:
         ConfigurationError: it is no text.
     """
-    return None if _absent(value) else as_text(name, value)
+    return None if _absent(value) else as_string(name, value)
 
 
 def as_optional_int(name: str, value: object, *, minimum: int) -> int | None:
@@ -116,7 +116,7 @@ def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
     return [as_json_object(f"{name}[{number}]", entry) for number, entry in enumerate(loaded)]
 
 
-def as_texts(name: str, value: object) -> list[str]:
+def as_strings(name: str, value: object) -> list[str]:
     """A list of texts; None gives an empty one.
 
     Raises:
@@ -129,13 +129,13 @@ def as_texts(name: str, value: object) -> list[str]:
     raise _invalid(name, value, "a list of texts")
 
 
-def as_rendered_texts(name: str, value: object) -> list[str]:
+def as_rendered_strings(name: str, value: object) -> list[str]:
     """A list of strings, given as a list or as what a template renders; None gives an empty one.
 
     Raises:
         ConfigurationError: it is something else.
     """
-    return as_texts(name, _listed(name, value))
+    return as_strings(name, _listed(name, value))
 
 
 def as_versions(name: str, value: object) -> list[int]:
@@ -161,7 +161,7 @@ def as_versions(name: str, value: object) -> list[int]:
     return [] if version is None else [version]
 
 
-def as_text_mapping(name: str, value: object) -> dict[str, str]:
+def as_string_mapping(name: str, value: object) -> dict[str, str]:
     """A mapping of strings, given as a mapping or as JSON; numbers and booleans become strings.
 
     Raises:
@@ -179,7 +179,7 @@ def as_location(name: str, value: object) -> str:
     Raises:
         ConfigurationError: it is something else.
     """
-    text = as_text(name, value)
+    text = as_string(name, value)
     if uri_scheme(text) is None and not text.startswith("/"):
         raise _invalid(name, value, "an absolute path or a URI")
     return text
@@ -191,12 +191,12 @@ def as_locations(name: str, value: object) -> list[str]:
     Raises:
         ConfigurationError: it is something else.
     """
-    return [as_location(name, entry) for entry in as_rendered_texts(name, value)]
+    return [as_location(name, entry) for entry in as_rendered_strings(name, value)]
 
 
 def _listed(name: str, value: object) -> object:
     """A list that a template has rendered as a string, or the value as it is."""
-    text = as_optional_text(name, value) if isinstance(value, str) else None
+    text = as_optional_string(name, value) if isinstance(value, str) else None
     if text is None:
         return None if isinstance(value, str) else value
     # What `tojson` makes, and what Python makes of a list where a template says no more.

@@ -9,7 +9,7 @@ from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.approval import approver_of
 from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.planning import PlanningOperator
-from delta_airflow.operators.rendered import as_optional_int, as_optional_text, as_text
+from delta_airflow.operators.rendered import as_optional_int, as_optional_string, as_string
 from delta_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class DeltaRestoreOperator(PlanningOperator):
 
     def job_params(self) -> Mapping[str, Any]:
         version = as_optional_int("version", self.version, minimum=0)
-        timestamp = as_optional_text("timestamp", self.timestamp)
+        timestamp = as_optional_string("timestamp", self.timestamp)
         if (version is None) == (timestamp is None):
             raise ConfigurationError(
                 "A restore needs either a version or a timestamp",
@@ -92,7 +92,7 @@ class DeltaRestoreOperator(PlanningOperator):
             )
         target: dict[str, Any] = {"version": version} if version is not None else {"timestamp": timestamp}
         params = {**target, "dry_run": self.plans_only()}
-        diff = as_text("diff", self.diff)
+        diff = as_string("diff", self.diff)
         if diff not in DIFFS:
             raise ConfigurationError(
                 f"There is no diff {diff!r}", fix=f"Use one of {', '.join(sorted(DIFFS))}"

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from delta_airflow.conditions.base import TableCondition
 from delta_airflow.errors import TransientJobFailedError
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.operators.rendered import as_text
+from delta_airflow.operators.rendered import as_string
 from delta_airflow.triggers.condition import DeltaConditionTrigger
 from delta_core.errors import DeltaError
 
@@ -106,11 +106,11 @@ class DeltaConditionSensor(BaseSensorOperator):
         raise AirflowFailException(text)
 
     def _hook(self) -> DeltawardHook:
-        return DeltawardHook(as_text("conn_id", self.conn_id))
+        return DeltawardHook(as_string("conn_id", self.conn_id))
 
     def _trigger(self, hook: DeltawardHook) -> DeltaConditionTrigger:
         return self.trigger(
-            table_uri=hook.table_uri(as_text("table_uri", self.table_uri)),
+            table_uri=hook.table_uri(as_string("table_uri", self.table_uri)),
             conn_id=hook.conn_id,
             poll_seconds=max(self.poke_interval, 0.1),
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from airflow.sdk import conf
 
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.operators.rendered import as_optional_int, as_text_mapping
+from delta_airflow.operators.rendered import as_optional_int, as_string_mapping
 from delta_airflow.sensors.condition import DeltaConditionSensor
 from delta_airflow.triggers.partition import DeltaPartitionTrigger
 from delta_core.errors import ConfigurationError
@@ -56,7 +56,7 @@ class DeltaPartitionSensor(DeltaConditionSensor):
         self.min_rows = min_rows
 
     def trigger(self, *, table_uri: str, conn_id: str, poll_seconds: float) -> DeltaPartitionTrigger:
-        partition = as_text_mapping("partition", self.partition)
+        partition = as_string_mapping("partition", self.partition)
         if not partition:
             raise ConfigurationError(
                 "The sensor names no partition",

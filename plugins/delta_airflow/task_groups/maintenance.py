@@ -14,7 +14,7 @@ from delta_airflow.operators.checkpoint import DeltaCheckpointOperator
 from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.plan import DeltaPlanOperator
-from delta_airflow.operators.rendered import as_bool, as_rendered_texts
+from delta_airflow.operators.rendered import as_bool, as_rendered_strings
 from delta_airflow.operators.verify import DeltaVerifyOperator
 from delta_core.policies.load import load_policies
 from delta_core.policies.resolve import ResolvedPolicy, resolve_all
@@ -195,7 +195,7 @@ class _Due:
 def _resolved(path: Path, environment: Mapping[str, str], wanted: Any, preview: Any) -> list[dict[str, Any]]:
     policies = resolve_all(load_policies(path, environment=environment))
     names = {policy.name for policy in policies}
-    asked = set(as_rendered_texts("tables", wanted)) or names
+    asked = set(as_rendered_strings("tables", wanted)) or names
     if unknown := sorted(asked - names):
         raise AirflowFailException(f"{path} does not name {', '.join(unknown)}")
     previewed = _PREVIEW if as_bool("vacuum_preview", preview) else {}

@@ -30,7 +30,7 @@ class Operation(StrEnum):
 BEGINNING = frozenset({Operation.CLONE, Operation.CONVERT})
 """What begins a table: there is none before."""
 
-BY_VECTORS = frozenset({Operation.DELETE, Operation.UPDATE})
+BY_DELETION_VECTORS = frozenset({Operation.DELETE, Operation.UPDATE})
 """What names deleted rows by vectors; the tables of these cells ask for them."""
 
 

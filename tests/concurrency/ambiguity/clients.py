@@ -19,7 +19,7 @@ from delta_core.errors import CommitStateUnknownError
 from delta_core.schema.types import STRING, StructField
 from delta_core.storage.open import open_store
 from delta_core.transaction.commit_result import Committed
-from tests.concurrency.ambiguity.cells import BEGINNING, BY_VECTORS, Operation
+from tests.concurrency.ambiguity.cells import BEGINNING, BY_DELETION_VECTORS, Operation
 from tests.concurrency.ambiguity.judge import EXPECTED, ROWS_BEFORE, Expected, Said
 from tests.support.emulators.places import Place
 
@@ -178,7 +178,7 @@ def _restore_in_a_process(uri: str, options: dict[str, str]) -> None:
 OURS: Client = Ours()
 PEER: Client = Peer()
 
-PEER_OPERATIONS = frozenset(Operation) - BEGINNING - BY_VECTORS
+PEER_OPERATIONS = frozenset(Operation) - BEGINNING - BY_DELETION_VECTORS
 """What the `deltalake` package does, too."""
 
 PEER_READS = ("local", "s3", "azure")
@@ -196,8 +196,10 @@ def make_start(operation: Operation, uri: str, options: Mapping[str, str]) -> No
             store.put_if_absent(f"part-{number}.parquet", sink.getvalue())
         return
     table = source_of(uri) if operation is Operation.CLONE else uri
-    by_vectors = {"delta.enableDeletionVectors": "true"} if operation in BY_VECTORS else None
-    write_deltalake(table, rows(*halves[0]), storage_options=options, configuration=by_vectors)
+    by_deletion_vectors = (
+        {"delta.enableDeletionVectors": "true"} if operation in BY_DELETION_VECTORS else None
+    )
+    write_deltalake(table, rows(*halves[0]), storage_options=options, configuration=by_deletion_vectors)
     write_deltalake(table, rows(*halves[1]), mode="append", storage_options=options)
 
 

@@ -14,7 +14,7 @@ import obstore
 import pyarrow.parquet as pq
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from tests.support.deletion_vectors import vector_name, vector_rows
+from tests.support.deletion_vectors import deletion_vector_name, deletion_vector_rows
 from tests.support.emulators.minidfs import HdfsServer
 from tests.support.emulators.places import BUCKET, Place
 
@@ -54,8 +54,8 @@ class RawTable:
 
     def live_names(self) -> set[str]:
         """The objects that the newest version needs: data files, and their deletion vectors'."""
-        vectors = {vector_name(vector) for vector in self._live().values()}
-        return set(self._live()) | {name for name in vectors if name is not None}
+        dvs = {deletion_vector_name(dv) for dv in self._live().values()}
+        return set(self._live()) | {name for name in dvs if name is not None}
 
     def _live(self) -> dict[str, dict[str, Any] | None]:
         live: dict[str, dict[str, Any] | None] = {}
@@ -81,9 +81,9 @@ class RawTable:
     def ids(self) -> list[int]:
         """The live rows."""
         found: list[int] = []
-        for path, vector in self._live().items():
+        for path, dv in self._live().items():
             ids = pq.ParquetFile(io.BytesIO(self.read(path))).read(columns=["id"])["id"].to_pylist()
-            deleted = vector_rows(vector, self.read)
+            deleted = deletion_vector_rows(dv, self.read)
             found += [value for position, value in enumerate(ids) if position not in deleted]
         return sorted(found)
 

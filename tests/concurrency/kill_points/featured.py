@@ -132,9 +132,9 @@ def _clone(name: str, start: FeaturedStart, *, shallow: bool = False) -> Feature
 _PARTITION_OF_NEW = _REPLACED[0][1]
 
 _ALL = (
-    _update("update by vectors", FeaturedStart.VECTORS, ROWS),
+    _update("update by vectors", FeaturedStart.DELETION_VECTORS, ROWS),
     _update("update by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
-    _delete("delete by vectors", FeaturedStart.VECTORS, ROWS),
+    _delete("delete by vectors", FeaturedStart.DELETION_VECTORS, ROWS),
     _delete("delete by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
     Featured(
         name="dynamic partition overwrite",
@@ -145,7 +145,7 @@ _ALL = (
             partition_overwrite_mode="dynamic",
             commit_properties=PROPERTIES,
         ),
-        start=FeaturedStart.VECTORS,
+        start=FeaturedStart.DELETION_VECTORS,
         commits=("WRITE",),
         before=ROWS,
         after=(*(row for row in ROWS if row[1] != _PARTITION_OF_NEW), *_REPLACED),
@@ -157,7 +157,7 @@ _ALL = (
     Featured(
         name="purge",
         run=lambda run: DeltaTable(run.uri).optimize.purge(executor=_ALONE, commit_properties=PROPERTIES),
-        start=FeaturedStart.VECTORS,
+        start=FeaturedStart.DELETION_VECTORS,
         commits=("REORG",),
         before=ROWS,
         after=ROWS,
@@ -199,4 +199,4 @@ _ALL = (
 
 FEATURED: dict[str, Featured] = {operation.name: operation for operation in _ALL}
 
-KEEPS_CHANGES = frozenset({FeaturedStart.VECTORS, FeaturedStart.REWRITTEN})
+KEEPS_CHANGES = frozenset({FeaturedStart.DELETION_VECTORS, FeaturedStart.REWRITTEN})

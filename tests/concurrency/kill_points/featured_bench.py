@@ -304,8 +304,8 @@ def _missing(folder: Path, found: Raw) -> list[str]:
                 if action.deletion_vector.storage_type == "p":  # A shallow clone's, in its source.
                     named.add(_place(action.deletion_vector.path_or_inline_dv, folder, root))
                     continue
-                vector = deletion_vector_path(action.deletion_vector, root_uri=root.as_uri())
-                named |= {_place(vector, folder, root)} if vector is not None else set()
+                dv = deletion_vector_path(action.deletion_vector, root_uri=root.as_uri())
+                named |= {_place(dv, folder, root)} if dv is not None else set()
     return sorted(str(path) for path in named if not path.exists())
 
 

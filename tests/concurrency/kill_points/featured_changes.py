@@ -64,8 +64,15 @@ def _drop(
 _OFF, _SUSPENDED = "UNSET TBLPROPERTIES", "SET TBLPROPERTIES"
 
 _DROPS = (
-    _drop("deletionVectors", FeaturedStart.VECTORS, _OFF, "REORG", "Deletion Vector Tombstones", rows=ROWS),
-    _drop("rowTracking", FeaturedStart.VECTORS, _SUSPENDED, "ROW TRACKING UNBACKFILL", rows=ROWS),
+    _drop(
+        "deletionVectors",
+        FeaturedStart.DELETION_VECTORS,
+        _OFF,
+        "REORG",
+        "Deletion Vector Tombstones",
+        rows=ROWS,
+    ),
+    _drop("rowTracking", FeaturedStart.DELETION_VECTORS, _SUSPENDED, "ROW TRACKING UNBACKFILL", rows=ROWS),
     _drop("changeDataFeed", FeaturedStart.FEED, rows=ALL_ROWS),
     _drop("inCommitTimestamp", FeaturedStart.UNTRACKED, rows=ALL_ROWS),
     _drop("columnMapping", FeaturedStart.MAPPED, "REMOVE COLUMN MAPPING", rows=ALL_ROWS),
@@ -181,7 +188,7 @@ def _restore(name: str, start: FeaturedStart, **options: object) -> Featured:
 _ROWS_OF_FEATURED = (
     _restore(
         "restore of vectors",
-        FeaturedStart.VECTORS,
+        FeaturedStart.DELETION_VECTORS,
         changes=(("insert", ALL_ROWS[DELETED]),),
     ),
     _restore("restore to before a drop", FeaturedStart.PROTECTED),

@@ -29,14 +29,14 @@ Row = tuple[int, str, str]
 TIMES = {"delta.enableInCommitTimestamps": "true"}
 TRACKED = {**TIMES, "delta.enableRowTracking": "true"}
 REWRITTEN = {**TRACKED, "delta.enableChangeDataFeed": "true"}
-BY_VECTORS = {**REWRITTEN, "delta.enableDeletionVectors": "true"}
+BY_DELETION_VECTORS = {**REWRITTEN, "delta.enableDeletionVectors": "true"}
 
 FEED = "delta.enableChangeDataFeed"
 WIDENING = "delta.enableTypeWidening"
 ICEBERG = "delta.enableIcebergCompatV2"
 MATERIALISED = "delta.enableMaterializePartitionColumnsFeature"
 MAPPED = {**TIMES, "delta.columnMapping.mode": "name"}
-VECTORS = "deletionVectors"
+DELETION_VECTORS = "deletionVectors"
 
 DELETED = 15
 
@@ -49,7 +49,7 @@ LATER: Row = (40, "b", "later")
 class FeaturedStart(StrEnum):
     """The table that an operation starts from."""
 
-    VECTORS = "a table with deletion vectors and change data"
+    DELETION_VECTORS = "a table with deletion vectors and change data"
     REWRITTEN = "a table with change data that is rewritten"
     UNTRACKED = "a table without row ids"
     SOURCE = "another table"
@@ -103,13 +103,13 @@ def _filled(root: Path, properties: dict[str, str]) -> DeltaTable:
     table = DeltaTable.create(root, table_of().schema, partition_by=["p"], configuration=properties)
     for first in (0, 10, 20):
         write_deltalake(table, table_of(*ALL_ROWS[first : first + 10]), mode="append")
-    if properties == BY_VECTORS:
+    if properties == BY_DELETION_VECTORS:
         table.delete(f"id = {DELETED}")
     return table
 
 
 def _source(folder: Path) -> None:
-    _filled(table_root(folder, SOURCE), BY_VECTORS)
+    _filled(table_root(folder, SOURCE), BY_DELETION_VECTORS)
 
 
 def _clone(folder: Path) -> None:
@@ -148,16 +148,16 @@ def _v2(folder: Path) -> None:
 
 def _due(folder: Path) -> None:
     """Vectors are in use no more, and were longer than a day ago."""
-    table = _filled(table_root(folder), BY_VECTORS)
+    table = _filled(table_root(folder), BY_DELETION_VECTORS)
     with suppress(FeatureRemovalError):
-        table.alter.drop_feature(VECTORS, truncate_history=True)
+        table.alter.drop_feature(DELETION_VECTORS, truncate_history=True)
     assert not DeltaTable(table_root(folder)).snapshot.files.has_deletion_vectors
     age(table_root(folder))
 
 
 def _protected(folder: Path) -> None:
     """Vectors were dropped, longer than a day ago."""
-    _filled(table_root(folder), BY_VECTORS).alter.drop_feature(VECTORS)
+    _filled(table_root(folder), BY_DELETION_VECTORS).alter.drop_feature(DELETION_VECTORS)
     age(table_root(folder))
 
 
@@ -181,7 +181,7 @@ def _clustered(folder: Path) -> None:
 
 
 _MAKERS: dict[FeaturedStart, Callable[[Path], object]] = {
-    FeaturedStart.VECTORS: lambda folder: _filled(table_root(folder), BY_VECTORS),
+    FeaturedStart.DELETION_VECTORS: lambda folder: _filled(table_root(folder), BY_DELETION_VECTORS),
     FeaturedStart.REWRITTEN: lambda folder: _filled(table_root(folder), REWRITTEN),
     FeaturedStart.UNTRACKED: lambda folder: _filled(table_root(folder), TIMES),
     FeaturedStart.SOURCE: _source,

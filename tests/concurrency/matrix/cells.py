@@ -14,7 +14,7 @@ from delta_core.transaction import reordering
 from delta_core.transaction.commit_result import AlreadyApplied
 from delta_core.transaction.conflict_checker import RuleViolation, find_conflict
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.concurrency.matrix.layouts import Layout, targets, template
 from tests.concurrency.matrix.memory_store import MemoryStore
@@ -112,7 +112,7 @@ def run_cell(cell: Cell) -> Outcome:
     store = start.store.fork()
     violations: list[RuleViolation] = []
 
-    def examined(transaction: TransactionFootprint, commit: WinningCommit) -> RuleViolation | None:
+    def examined(transaction: CommitFootprint, commit: WinningCommit) -> RuleViolation | None:
         violation = find_conflict(transaction, commit)
         violations.extend([violation] if violation else [])
         return violation

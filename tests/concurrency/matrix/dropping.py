@@ -28,14 +28,14 @@ from delta_core.table_features.upgrade import supported_features
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from tests.support.feature_traces import drop_faults, raw_versions, unlisted
 
-VECTORS = {"delta.enableDeletionVectors": "true"}
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
 TRACKING = {"delta.enableRowTracking": "true"}
 MAPPING = {"delta.columnMapping.mode": "name"}
 WIDENING = {"delta.enableTypeWidening": "true"}
 V2 = {"delta.checkpointPolicy": "v2"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 TIMES = {"delta.enableInCommitTimestamps": "true"}
-EVERYTHING = {**VECTORS, **TRACKING, **MAPPING, **WIDENING, **V2, **FEED, **TIMES}
+EVERYTHING = {**DELETION_VECTORS, **TRACKING, **MAPPING, **WIDENING, **V2, **FEED, **TIMES}
 
 WIDENED, DELETED = 2, 5
 """The versions in which the type was changed, and the row deleted."""
@@ -197,7 +197,7 @@ CHANGES: dict[str, Change] = {
     "rename a column": lambda root: DeltaTable(root).alter.rename_column("v", "w"),
     "widen a column": lambda root: DeltaTable(root).alter.change_type("m", LONG),
     "describe": lambda root: DeltaTable(root).alter.set_description("what is in it"),
-    "vectors on": _set(VECTORS),
+    "vectors on": _set(DELETION_VECTORS),
     "tracking on": _set(TRACKING),
     "mapping on": _set(MAPPING),
     "widening on": _set(WIDENING),

@@ -36,7 +36,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.row_ids import DOMAIN, watermark_of
 from tests.concurrency.matrix.layouts import Handle
 from tests.concurrency.matrix.operation import Interruption
-from tests.support.deletion_vectors import vector_name
+from tests.support.deletion_vectors import deletion_vector_name
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
@@ -44,7 +44,7 @@ PROPERTIES = {
     "delta.enableRowTracking": "true",
     "delta.enableInCommitTimestamps": "true",
 }
-BEFORE_THE_VECTOR = 4
+BEFORE_THE_DELETION_VECTOR = 4
 TEAM = "team"
 UPDATE = "update in A"
 
@@ -75,7 +75,7 @@ def make(root: Path, level: str) -> None:
     table.alter.set_domain_metadata(TEAM, "{}")
     for first, partition in ((0, "a"), (10, "a"), (20, "b")):
         write_deltalake(table, rows(range(first, first + 10), partition=partition), mode="append")
-    assert table.version() == BEFORE_THE_VECTOR
+    assert table.version() == BEFORE_THE_DELETION_VECTOR
     table.delete("id = 15")
 
 
@@ -108,7 +108,7 @@ def _purge(snapshot: Snapshot, hook: Interruption) -> object:
 
 
 def _restore(snapshot: Snapshot, hook: Interruption) -> object:
-    return apply_restore(snapshot, plan_restore(snapshot, version=BEFORE_THE_VECTOR), observer=hook)
+    return apply_restore(snapshot, plan_restore(snapshot, version=BEFORE_THE_DELETION_VECTOR), observer=hook)
 
 
 OPERATIONS: dict[str, Run] = {
@@ -139,7 +139,7 @@ OPERATIONS: dict[str, Run] = {
     "remove the domain": _at_once(lambda snapshot: remove_domain_metadata(snapshot, TEAM)),
 }
 
-BY_VECTORS = frozenset(name for name in OPERATIONS if name.startswith("delete "))
+BY_DELETION_VECTORS = frozenset(name for name in OPERATIONS if name.startswith("delete "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ def log_faults(root: Path) -> list[str]:
     wrong = []
     last = -1
     live: dict[str, str | None] = {}
-    vector_files: set[str | None] = set()
+    deletion_vector_files: set[str | None] = set()
     paths = sorted((root / "_delta_log").glob("*.json"))
     # What was live before the first commit that is left, no commit tells.
     is_whole = paths[:1] == [root / "_delta_log" / f"{0:020d}.json"]
@@ -226,17 +226,17 @@ def log_faults(root: Path) -> list[str]:
         if not is_whole:
             continue
         for remove in (a["remove"] for a in actions if "remove" in a):
-            if remove["path"] in vector_files:
+            if remove["path"] in deletion_vector_files:
                 continue  # A drop of the feature leaves tombstones of the files that vectors were in.
-            if live.pop(remove["path"], "nothing") != _vector(remove):
+            if live.pop(remove["path"], "nothing") != _deletion_vector(remove):
                 wrong.append(f"{path.name} removes {remove['path']} with a vector that is not live")
         for add in (a["add"] for a in actions if "add" in a):
             # A file may be added again as it is, to get its row ids for instance.
-            if add["path"] in live and (add["dataChange"] or live[add["path"]] != _vector(add)):
+            if add["path"] in live and (add["dataChange"] or live[add["path"]] != _deletion_vector(add)):
                 wrong.append(f"{path.name} adds {add['path']}, which is live")
-            live[add["path"]] = _vector(add)
+            live[add["path"]] = _deletion_vector(add)
             if (add.get("deletionVector") or {}).get("storageType") == "u":
-                vector_files.add(vector_name(add["deletionVector"]))
+                deletion_vector_files.add(deletion_vector_name(add["deletionVector"]))
     return wrong
 
 
@@ -248,11 +248,11 @@ def named_files(root: Path) -> set[str]:
             if isinstance(action, AddFile):
                 named.add(unquote(action.path))
                 if action.deletion_vector is not None:
-                    vector = deletion_vector_path(action.deletion_vector, root_uri=root.as_uri())
-                    named |= {vector} if vector is not None else set()
+                    dv = deletion_vector_path(action.deletion_vector, root_uri=root.as_uri())
+                    named |= {dv} if dv is not None else set()
     return named
 
 
-def _vector(file: dict[str, Any]) -> str | None:
-    vector = file.get("deletionVector")
-    return None if vector is None else f"{vector['storageType']}{vector['pathOrInlineDv']}"
+def _deletion_vector(file: dict[str, Any]) -> str | None:
+    dv = file.get("deletionVector")
+    return None if dv is None else f"{dv['storageType']}{dv['pathOrInlineDv']}"

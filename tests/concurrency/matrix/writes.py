@@ -11,7 +11,7 @@ from delta_core.actions import SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import ALL_FILES, PARTITION_FILES, Handle, Target, rows
 from tests.concurrency.matrix.operation import Case, Operation
@@ -87,7 +87,7 @@ def _append_after_reading(case: Case) -> object:
     return commit_new_files(
         snapshot,
         snapshot.store,
-        surface=Surface.ARROW_ROWS,
+        writer_kind=WriterKind.ARROW_ROWS,
         mode="append",
         adds=adds,
         schema=snapshot.schema,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import ConfigurationError, ConstraintViolationError, UnsupportedTableFeatureError
 from delta_core.table_features.feature import FEATURES, writer_features
-from delta_core.table_features.surface import ALL_SURFACES, Surface
+from delta_core.table_features.writer_kind import ALL_WRITER_KINDS, WriterKind
 from tests.state_machine.conditions import compare, either, is_null
 from tests.state_machine.features import go_together, open_ways
 from tests.state_machine.model import KEY, Condition
@@ -20,7 +20,7 @@ from tests.state_machine.values import PLAIN_KINDS, Column
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
 
-_COMMIT = Surface.COMMIT
+_COMMIT = WriterKind.COMMIT
 
 _CONSTRAINTS: Mapping[str, Condition] = {
     "key": compare(KEY, ">=", 0),
@@ -55,7 +55,7 @@ def add_column(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: machine.table.alter.add_columns(column.to_field()),
         replace(state, columns=(*state.columns, column)),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     )
 
 
@@ -70,7 +70,7 @@ def drop_not_null(machine: TableMachine, draw: Draw) -> None:
             state,
             columns=tuple(replace(one, nullable=True) if one == strict else one for one in state.columns),
         ),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     )
 
 
@@ -82,7 +82,7 @@ def set_property(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: machine.table.alter.set_properties({key: value}),
         replace(machine.state, properties={**machine.state.properties, key: value}),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     )
 
 
@@ -93,7 +93,9 @@ def unset_property(machine: TableMachine, draw: Draw) -> None:
     key = draw(st.sampled_from([key for key, _ in _PROPERTIES if key in state.properties]))
     left = {name: value for name, value in state.properties.items() if name != key}
     machine.does(
-        lambda: machine.table.alter.unset_properties(key), replace(state, properties=left), surface=_COMMIT
+        lambda: machine.table.alter.unset_properties(key),
+        replace(state, properties=left),
+        writer_kind=_COMMIT,
     )
     assert key not in machine.fresh().metadata().configuration or machine.state is state
 
@@ -104,13 +106,13 @@ def rename_table(machine: TableMachine, draw: Draw) -> None:
     text = draw(st.sampled_from(["orders", "Ü", "it's a table"]))
     if draw(st.booleans()):
         machine.does(
-            lambda: machine.table.alter.set_name(text), replace(machine.state, name=text), surface=_COMMIT
+            lambda: machine.table.alter.set_name(text), replace(machine.state, name=text), writer_kind=_COMMIT
         )
     else:
         machine.does(
             lambda: machine.table.alter.set_description(text),
             replace(machine.state, description=text),
-            surface=_COMMIT,
+            writer_kind=_COMMIT,
         )
 
 
@@ -127,7 +129,7 @@ def add_constraint(machine: TableMachine, draw: Draw) -> None:
     if not machine.refuses(_COMMIT) and any(condition.holds(row) is not True for row in state.rows.values()):
         machine.fails(ConstraintViolationError, run)
         return
-    machine.does(run, replace(state, constraints={**state.constraints, name: condition}), surface=_COMMIT)
+    machine.does(run, replace(state, constraints={**state.constraints, name: condition}), writer_kind=_COMMIT)
 
 
 @operation(when=lambda machine: bool(machine.state.constraints))
@@ -137,7 +139,9 @@ def drop_constraint(machine: TableMachine, draw: Draw) -> None:
     name = draw(st.sampled_from(sorted(state.constraints)))
     left = {key: one for key, one in state.constraints.items() if key != name}
     machine.does(
-        lambda: machine.table.alter.drop_constraint(name), replace(state, constraints=left), surface=_COMMIT
+        lambda: machine.table.alter.drop_constraint(name),
+        replace(state, constraints=left),
+        writer_kind=_COMMIT,
     )
 
 
@@ -147,10 +151,10 @@ def add_feature(machine: TableMachine, draw: Draw) -> None:
     written = sorted(
         name
         for name, feature in FEATURES.items()
-        if feature.writable_by == ALL_SURFACES and not feature.requires and not name.endswith("-preview")
+        if feature.writable_by == ALL_WRITER_KINDS and not feature.requires and not name.endswith("-preview")
     )
     name = draw(st.sampled_from(written))
-    if machine.does(lambda: machine.table.alter.add_feature(name), machine.state, surface=_COMMIT):
+    if machine.does(lambda: machine.table.alter.add_feature(name), machine.state, writer_kind=_COMMIT):
         assert name in writer_features(machine.fresh().protocol())
 
 
@@ -164,7 +168,7 @@ def enable_feature(machine: TableMachine, draw: Draw) -> None:
     if machine.does(
         lambda: machine.table.alter.set_properties(chosen.properties),
         replace(machine.state, properties={**machine.state.properties, **stored}),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     ):
         machine.ways = (*machine.ways, chosen)
 
@@ -183,7 +187,7 @@ def set_domain(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: machine.table.alter.set_domain_metadata(domain, text),
         replace(state, domains={**state.domains, domain: text}),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     )
 
 
@@ -207,5 +211,5 @@ def remove_domain(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: machine.table.alter.remove_domain_metadata(domain),
         replace(state, domains=left),
-        surface=_COMMIT,
+        writer_kind=_COMMIT,
     )

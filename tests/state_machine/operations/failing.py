@@ -19,7 +19,7 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
     VersionNotFoundError,
 )
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.conditions import keys_from
 from tests.state_machine.model import KEY
 from tests.state_machine.operations.registry import Draw, operation
@@ -28,7 +28,7 @@ from tests.state_machine.values import arrow_table
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
 
-_ARROW = Surface.ARROW_ROWS
+_ARROW = WriterKind.ARROW_ROWS
 
 
 @operation(when=lambda machine: bool(machine.state.constraints))
@@ -132,7 +132,7 @@ def nonsense(machine: TableMachine, draw: Draw) -> None:
 @operation
 def behind_the_table(machine: TableMachine, draw: Draw) -> None:
     """A handle was opened, somebody else committed, and then it appends: after that commit, or not at all."""
-    if machine.refuses(_ARROW) or machine.refuses(Surface.COMMIT):
+    if machine.refuses(_ARROW) or machine.refuses(WriterKind.COMMIT):
         return
     state = machine.state
     handle = machine.fresh()

@@ -13,7 +13,7 @@ from delta_core.errors import (
     InvalidTableError,
     UnsupportedTableFeatureError,
 )
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation
@@ -29,7 +29,7 @@ _BAD_ORDER = ("boolean", "binary", "struct", "list", "map", "variant")
 @operation
 def compact(machine: TableMachine, draw: Draw) -> None:
     """Small files become one; no row changes."""
-    machine.does(machine.table.optimize.compact, machine.state, surface=Surface.REWRITE)
+    machine.does(machine.table.optimize.compact, machine.state, writer_kind=WriterKind.REWRITE)
 
 
 def _orderable(state: State) -> list[str]:
@@ -53,14 +53,16 @@ def z_order(machine: TableMachine, draw: Draw) -> None:
     if machine.state.clustered_by:
         machine.fails((ConfigurationError, UnsupportedTableFeatureError), run)
         return
-    machine.does(run, machine.state, surface=Surface.REWRITE)
+    machine.does(run, machine.state, writer_kind=WriterKind.REWRITE)
 
 
 @operation(when=lambda machine: bool(machine.state.clustered_by))
 def cluster(machine: TableMachine, draw: Draw) -> None:
     """Rows come into the order of the table's own columns."""
     full = draw(st.booleans())
-    machine.does(lambda: machine.table.optimize.cluster(full=full), machine.state, surface=Surface.REWRITE)
+    machine.does(
+        lambda: machine.table.optimize.cluster(full=full), machine.state, writer_kind=WriterKind.REWRITE
+    )
 
 
 @operation(when=lambda machine: not machine.state.partition_by)
@@ -72,7 +74,7 @@ def cluster_by(machine: TableMachine, draw: Draw) -> None:
         machine.does(
             lambda: machine.table.alter.cluster_by(names),
             replace(state, clustered_by=tuple(names)),
-            surface=Surface.COMMIT,
+            writer_kind=WriterKind.COMMIT,
         )
     except ConfigurationError:
         assert names, "nothing to have statistics of"
@@ -81,8 +83,8 @@ def cluster_by(machine: TableMachine, draw: Draw) -> None:
 
 def _restore(machine: TableMachine, version: int, **arguments: int) -> None:
     target = machine.model.at(version)
-    if machine.refuses(Surface.RESTORE) or breaks_iceberg(machine.newest, machine.state, target):
-        machine.does(lambda: machine.table.restore(**arguments), target, surface=Surface.RESTORE)
+    if machine.refuses(WriterKind.RESTORE) or breaks_iceberg(machine.newest, machine.state, target):
+        machine.does(lambda: machine.table.restore(**arguments), target, writer_kind=WriterKind.RESTORE)
         return
     before = machine.state
     try:
@@ -118,7 +120,7 @@ def restore_time(machine: TableMachine, draw: Draw) -> None:
 def plan_a_restore(machine: TableMachine, draw: Draw) -> None:
     """Only said, not done."""
     version = draw(st.sampled_from(machine.model.promised()))
-    if not machine.refuses(Surface.RESTORE):
+    if not machine.refuses(WriterKind.RESTORE):
         plan = machine.table.restore(version, dry_run=True)
         assert plan.target_version == version
     assert machine.fresh().version() == machine.model.latest
@@ -135,7 +137,9 @@ def repair(machine: TableMachine, draw: Draw) -> None:
 @operation
 def vacuum(machine: TableMachine, draw: Draw) -> None:
     """Files go that no version within the retention needs."""
-    if machine.does(lambda: machine.table.vacuum(dry_run=False), machine.state, surface=Surface.VACUUM):
+    if machine.does(
+        lambda: machine.table.vacuum(dry_run=False), machine.state, writer_kind=WriterKind.VACUUM
+    ):
         machine.give_up(files_ms=_VACUUM_MS)
 
 
@@ -145,7 +149,7 @@ def vacuum_everything(machine: TableMachine, draw: Draw) -> None:
     if machine.does(
         lambda: machine.table.vacuum(0, dry_run=False, enforce_retention=False, force=True),
         machine.state,
-        surface=Surface.VACUUM,
+        writer_kind=WriterKind.VACUUM,
     ):
         machine.give_up(files_ms=0)
 
@@ -154,7 +158,7 @@ def vacuum_everything(machine: TableMachine, draw: Draw) -> None:
 def plan_a_vacuum(machine: TableMachine, draw: Draw) -> None:
     """Nothing goes unless it is asked for."""
     before = data_files(machine.path)
-    if not machine.refuses(Surface.VACUUM):
+    if not machine.refuses(WriterKind.VACUUM):
         assert set(machine.table.vacuum()) <= before
     assert data_files(machine.path) == before
 
@@ -166,7 +170,7 @@ def compact_against_append(machine: TableMachine, draw: Draw) -> None:
     from delta_core.maintenance.compaction.apply import apply_compaction
     from tests.state_machine.values import arrow_table
 
-    if machine.refuses(Surface.REWRITE) or machine.refuses(Surface.ARROW_ROWS):
+    if machine.refuses(WriterKind.REWRITE) or machine.refuses(WriterKind.ARROW_ROWS):
         return
     other = machine.fresh()
     plan = other.optimize.plan()

@@ -18,7 +18,7 @@ from delta_core.errors import (
 )
 from delta_core.maintenance.table_optimizer import TableOptimizer
 from delta_core.schema.types import LONG
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import KEY, State
 from tests.state_machine.operations.registry import Draw, operation
@@ -27,8 +27,8 @@ from tests.state_machine.values import Column
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
 
-_DELETE = getattr(Surface, "DELETE", Surface.ARROW_ROWS)
-_UPDATE = getattr(Surface, "UPDATE", _DELETE)
+_DELETE = getattr(WriterKind, "DELETE", WriterKind.ARROW_ROWS)
+_UPDATE = getattr(WriterKind, "UPDATE", _DELETE)
 
 
 @operation(of=(DeltaTable, "delete"))
@@ -40,7 +40,7 @@ def delete(machine: TableMachine, draw: Draw) -> None:
     if machine.state.append_only and not machine.refuses(_DELETE):
         machine.fails(InvalidTableError, lambda: table.delete(condition.text))
         return
-    machine.does(lambda: table.delete(condition.text), machine.state.with_rows(left), surface=_DELETE)
+    machine.does(lambda: table.delete(condition.text), machine.state.with_rows(left), writer_kind=_DELETE)
 
 
 @operation(of=(DeltaTable, "update"))
@@ -63,7 +63,7 @@ def update(machine: TableMachine, draw: Draw) -> None:
     elif state.break_a_constraint({key: rows[key] for key in state.matching(condition)}):
         machine.fails((ConstraintViolationError, UnsupportedTableFeatureError), run)
     else:
-        machine.does(run, state.with_rows(rows), surface=_UPDATE)
+        machine.does(run, state.with_rows(rows), writer_kind=_UPDATE)
 
 
 def _loose(machine: TableMachine) -> list[Column]:
@@ -91,7 +91,7 @@ def rename_column(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: alter.rename_column(old.name, new.name),
         replace(state, columns=columns, rows=rows, clustered_by=clustered_by),
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
     )
 
 
@@ -117,7 +117,7 @@ def drop_column(machine: TableMachine, draw: Draw) -> None:
     machine.does(
         lambda: alter.drop_columns(gone.name),
         replace(state, columns=columns, rows=rows),
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
     )
 
 
@@ -139,7 +139,9 @@ def widen_type(machine: TableMachine, draw: Draw) -> None:
     columns = tuple(replace(one, kind="long") if one == old else one for one in state.columns)
     alter: Any = machine.table.alter
     machine.does(
-        lambda: alter.change_type(old.name, LONG), replace(state, columns=columns), surface=Surface.COMMIT
+        lambda: alter.change_type(old.name, LONG),
+        replace(state, columns=columns),
+        writer_kind=WriterKind.COMMIT,
     )
 
 
@@ -147,7 +149,7 @@ def widen_type(machine: TableMachine, draw: Draw) -> None:
 def purge(machine: TableMachine, draw: Draw) -> None:
     """Files with deleted rows are written without them."""
     optimize: Any = machine.table.optimize
-    machine.does(lambda: optimize.purge(), machine.state, surface=Surface.REWRITE)
+    machine.does(lambda: optimize.purge(), machine.state, writer_kind=WriterKind.REWRITE)
 
 
 @operation(of=(TableOptimizer, "enable_row_tracking"))

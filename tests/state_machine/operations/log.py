@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.checkpoint.v2 import ManifestForm, supports_v2, write_v2_checkpoint
 from delta_core.checkpoint.version_checksum import write_version_checksum
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.model import DAY_MS
 from tests.state_machine.operations.registry import Draw, operation
 
@@ -25,7 +25,7 @@ def _retention_ms(machine: TableMachine) -> int:
 @operation
 def checkpoint(machine: TableMachine, draw: Draw) -> None:
     """Of the kind that the table asks for."""
-    if not machine.refuses(Surface.CHECKPOINT):
+    if not machine.refuses(WriterKind.CHECKPOINT):
         machine.table.update_incremental()
         assert machine.table.create_checkpoint().version == machine.model.latest
     machine.settle(machine.state)
@@ -59,7 +59,7 @@ def checksum(machine: TableMachine, draw: Draw) -> None:
 @operation
 def clean_up(machine: TableMachine, draw: Draw) -> None:
     """The log before what is promised goes."""
-    if machine.refuses(Surface.CLEANUP):
+    if machine.refuses(WriterKind.CLEANUP):
         return
     machine.table.update_incremental()
     machine.table.cleanup_metadata()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from delta_core import AlreadyApplied, CommitProperties, GroupCommit, write_deltalake
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation
@@ -18,7 +18,7 @@ from tests.state_machine.values import KINDS, PLAIN_KINDS, WITH_A_FEATURE, Colum
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
 
-_ARROW = Surface.ARROW_ROWS
+_ARROW = WriterKind.ARROW_ROWS
 
 
 def _allowed(machine: TableMachine) -> Any:
@@ -39,7 +39,7 @@ def append(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         machine.state.with_more(rows),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -67,7 +67,7 @@ def append_some_columns(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         machine.state.with_more(fitting),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -81,7 +81,7 @@ def overwrite(machine: TableMachine, draw: Draw) -> None:
             target, arrow_table(columns, list(rows.values())), mode="overwrite", clock=machine.clock
         ),
         machine.state.with_rows(rows),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -105,7 +105,7 @@ def replace_where(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         state.with_rows({**state.without(condition), **rows}),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -131,7 +131,7 @@ def overwrite_partitions(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         state.with_rows({**kept, **rows}),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -154,7 +154,7 @@ def merge_schema(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         changed.with_more(rows),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -183,7 +183,7 @@ def overwrite_schema(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         ),
         changed.with_rows(rows),
-        surface=_ARROW,
+        writer_kind=_ARROW,
     )
 
 
@@ -203,7 +203,7 @@ def group_commit(machine: TableMachine, draw: Draw) -> None:
             outcome.result(timeout=0)
 
     if machine.refuses(_ARROW):
-        machine.does(run, machine.state, surface=_ARROW)
+        machine.does(run, machine.state, writer_kind=_ARROW)
         return
     run()
     _settle_group(machine, [rows for _, rows in batches])
@@ -238,7 +238,7 @@ def append_with_key(machine: TableMachine, draw: Draw) -> None:
             clock=machine.clock,
         )
 
-    if machine.does(lambda: run(version), machine.state.with_more(rows), surface=_ARROW):
+    if machine.does(lambda: run(version), machine.state.with_more(rows), writer_kind=_ARROW):
         machine.model.transactions[application] = version
         repeated = run(version - draw(st.integers(0, 1)))
         assert isinstance(repeated, AlreadyApplied)

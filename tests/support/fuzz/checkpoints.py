@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from tests.support.fuzz.slow_reader import Line
 
 _MAP = pa.map_(pa.string(), pa.string())
-_VECTOR = pa.struct(
+_DELETION_VECTOR = pa.struct(
     [
         ("storageType", pa.string()),
         ("pathOrInlineDv", pa.string()),
@@ -37,7 +37,7 @@ _ADD = [
     ("dataChange", pa.bool_()),
     ("stats", pa.string()),
     ("tags", _MAP),
-    ("deletionVector", _VECTOR),
+    ("deletionVector", _DELETION_VECTOR),
 ]
 _REMOVE = pa.struct(
     [
@@ -47,7 +47,7 @@ _REMOVE = pa.struct(
         ("extendedFileMetadata", pa.bool_()),
         ("partitionValues", _MAP),
         ("size", pa.int64()),
-        ("deletionVector", _VECTOR),
+        ("deletionVector", _DELETION_VECTOR),
     ]
 )
 _REST = {

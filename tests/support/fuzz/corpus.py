@@ -127,7 +127,7 @@ class TableMaker:
         partition = add["add"]["partitionValues"]
         return {"cdc": {"path": path, "partitionValues": partition, "size": size, "dataChange": False}}
 
-    def vectors(self, *rows: Iterable[int], absolute: bool = False) -> list[Line]:
+    def dvs(self, *rows: Iterable[int], absolute: bool = False) -> list[Line]:
         """Write deletion vectors into one file; gives their descriptors."""
         content, found = bytearray(b"\x01"), []
         identity = uuid.UUID(int=zlib.crc32(self.root.name.encode()) << 64 | self._rows << 1 | absolute)
@@ -266,18 +266,18 @@ def _multi_part(root: Path) -> None:
     made.finish(keep_from=made.version)
 
 
-def _vectors(root: Path) -> None:
+def _deletion_vectors(root: Path) -> None:
     made = TableMaker(root, features=["deletionVectors", "domainMetadata", "changeDataFeed"])
     made.create(**{"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"})
-    _with_vectors(made, rows=4400)
+    _with_deletion_vectors(made, rows=4400)
     made.finish()
 
 
-def _with_vectors(made: TableMaker, *, rows: int) -> None:
+def _with_deletion_vectors(made: TableMaker, *, rows: int) -> None:
     kept = _changes(made)
     wide = made.file("a", 7, rows=rows)
-    few, most = made.vectors([1, 3, 5], (one for one in range(rows) if one % 50))
-    runs = made.vectors([*range(10, rows // 2), *range(rows // 2 + 9, rows)], absolute=True)[0]
+    few, most = made.dvs([1, 3, 5], (one for one in range(rows) if one % 50))
+    runs = made.dvs([*range(10, rows // 2), *range(rows // 2 + 9, rows)], absolute=True)[0]
     data = MAGIC + BitMap64([0, 2]).serialize()
     inline = {
         "storageType": "i",
@@ -292,15 +292,15 @@ def _with_vectors(made: TableMaker, *, rows: int) -> None:
         for one in (kept, wide, other)
     ]
     marked = [
-        {"add": {**one["add"], "deletionVector": vector}}
-        for one, vector in ((kept, few), (wide, most), (other, runs))
+        {"add": {**one["add"], "deletionVector": dv}}
+        for one, dv in ((kept, few), (wide, most), (other, runs))
     ]
     made.commit("DELETE", *removed, *marked)
 
 
 def _v2_json(root: Path) -> None:
     made = TableMaker(root, features=["v2Checkpoint", "deletionVectors", "domainMetadata"]).create()
-    _with_vectors(made, rows=60)
+    _with_deletion_vectors(made, rows=60)
     write_json_manifest(made.log, made.version, made.state.lines(), sidecars=2)
     made.hint(checksum=True)
     at = made.version
@@ -328,7 +328,7 @@ _TABLES: dict[str, Callable[[Path], None]] = {
     "classic": _classic,
     "cleaned": _cleaned,
     "multi-part": _multi_part,
-    "vectors": _vectors,
+    "vectors": _deletion_vectors,
     "v2-json": _v2_json,
     "v2-parquet": _v2_parquet,
     "mapped": _mapped,

@@ -26,7 +26,7 @@ NUMBERS = (
     1e308,
     5e-324,
 )
-TEXTS = (
+STRINGS = (
     "",
     "\0",
     "..",
@@ -128,8 +128,8 @@ def _set_number(data: bytes, rng: random.Random) -> bytes:
     return _at_one_place(data, rng, lambda _: rng.choice(NUMBERS))
 
 
-def _set_text(data: bytes, rng: random.Random) -> bytes:
-    return _at_one_place(data, rng, lambda _: rng.choice(TEXTS))
+def _set_string(data: bytes, rng: random.Random) -> bytes:
+    return _at_one_place(data, rng, lambda _: rng.choice(STRINGS))
 
 
 def _set_type(data: bytes, rng: random.Random) -> bytes:
@@ -250,7 +250,7 @@ def _mark(data: bytes, rng: random.Random) -> bytes:
 
 _MUTATORS: dict[str, tuple[Callable[[bytes, random.Random], bytes], int]] = {
     "number": (_set_number, 3),
-    "text": (_set_text, 3),
+    "text": (_set_string, 3),
     "type": (_set_type, 3),
     "raw value": (_set_raw, 3),
     "step": (_step_number, 2),

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.fuzz.byte_mutators import mutate_bytes
 from tests.support.fuzz.json_mutators import mutate_json
 from tests.support.fuzz.parquet_mutators import mutate_parquet
-from tests.support.fuzz.vector_mutators import mutate_inline_vector, mutate_vector_file
+from tests.support.fuzz.vector_mutators import mutate_deletion_vector_file, mutate_inline_deletion_vector
 
 KINDS = {
     "commit": (re.compile(r"_delta_log/\d{20}\.json"), 9),
@@ -74,8 +74,8 @@ class Corpus:
         if kind in ("checkpoint", "sidecar"):
             return mutate_parquet(data, rng)
         if kind == "vector":
-            return mutate_vector_file(data, rng)
-        if kind == "commit" and rng.random() < 0.3 and (inline := mutate_inline_vector(data, rng)):
+            return mutate_deletion_vector_file(data, rng)
+        if kind == "commit" and rng.random() < 0.3 and (inline := mutate_inline_deletion_vector(data, rng)):
             return inline
         return mutate_json(data, rng)
 

@@ -171,18 +171,18 @@ def _changed(values: pa.Array, name: str, rng: random.Random) -> tuple[pa.Array,
 
 def _retyped(values: pa.Array, rng: random.Random) -> pa.Array:
     made = rng.choice(("text", "number", "bytes", "float", "list", "struct", "bool", "time"))
-    texts = [None if one is None else str(one) for one in values.to_pylist()]
+    strings = [None if one is None else str(one) for one in values.to_pylist()]
     if made == "text":
-        return pa.array(texts, pa.string())
+        return pa.array(strings, pa.string())
     if made == "bytes":
-        return pa.array([None if one is None else one.encode() + b"\xff" for one in texts], pa.binary())
+        return pa.array([None if one is None else one.encode() + b"\xff" for one in strings], pa.binary())
     if made == "list":
-        return pa.array([None if one is None else [one] for one in texts], pa.list_(pa.string()))
+        return pa.array([None if one is None else [one] for one in strings], pa.list_(pa.string()))
     if made == "struct":
         return pa.array(
-            [None if one is None else {"x": one} for one in texts], pa.struct([("x", pa.string())])
+            [None if one is None else {"x": one} for one in strings], pa.struct([("x", pa.string())])
         )
-    numbers = [None if one is None else rng.choice((0, 1, -1, 77)) for one in texts]
+    numbers = [None if one is None else rng.choice((0, 1, -1, 77)) for one in strings]
     if made == "bool":
         return pa.array([None if one is None else bool(one) for one in numbers])
     if made == "time":

@@ -15,7 +15,7 @@ from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import DeltaError, DeltaWarning
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.history import history
-from tests.support.fuzz.slow_reader import Answer, file_row, row_texts, tombstones_of
+from tests.support.fuzz.slow_reader import Answer, file_row, row_strings, tombstones_of
 
 PREDICATE = "p = 'a' AND id < 20"
 _ALL_TIME = -(2**63)
@@ -109,7 +109,7 @@ def _files(table: DeltaTable) -> list[Any]:
 
 
 def _as_json(row: dict[str, Any]) -> dict[str, Any]:
-    vector = row["deletion_vector"]
+    dv = row["deletion_vector"]
     return {
         "path": row["path"],
         "partitionValues": row["partition_values"],
@@ -117,13 +117,13 @@ def _as_json(row: dict[str, Any]) -> dict[str, Any]:
         "modificationTime": row["modification_time_ms"],
         "tags": row["tags"],
         "deletionVector": None
-        if vector is None
+        if dv is None
         else {
-            "storageType": vector["storage_type"],
-            "pathOrInlineDv": vector["path_or_inline_dv"],
-            "offset": vector["offset"],
-            "sizeInBytes": vector["size_in_bytes"],
-            "cardinality": vector["cardinality"],
+            "storageType": dv["storage_type"],
+            "pathOrInlineDv": dv["path_or_inline_dv"],
+            "offset": dv["offset"],
+            "sizeInBytes": dv["size_in_bytes"],
+            "cardinality": dv["cardinality"],
         },
     }
 
@@ -137,18 +137,18 @@ def _tombstones(table: DeltaTable) -> list[Any]:
     )
 
 
-def _vectors(table: DeltaTable) -> list[Any]:
+def _deletion_vectors(table: DeltaTable) -> list[Any]:
     found = []
     for row in table.snapshot.files.to_table(["path", "deletion_vector"]).to_pylist():
         if row["deletion_vector"] is not None:
-            vector = DeletionVectorDescriptor(**row["deletion_vector"])
-            rows = read_deletion_vector(table.snapshot.store, vector, num_rows=100_000)
+            dv = DeletionVectorDescriptor(**row["deletion_vector"])
+            rows = read_deletion_vector(table.snapshot.store, dv, num_rows=100_000)
             found.append([row["path"], len(rows), sum(rows.tolist())])
     return sorted(found)
 
 
 def _rows(table: DeltaTable) -> pa.Array:
-    return row_texts(table.to_pyarrow_table())
+    return row_strings(table.to_pyarrow_table())
 
 
 def _selected_files(table: DeltaTable) -> list[str]:
@@ -156,7 +156,7 @@ def _selected_files(table: DeltaTable) -> list[str]:
 
 
 def _selected_rows(table: DeltaTable) -> pa.Array:
-    return row_texts(table.to_pyarrow_table(filters=PREDICATE))
+    return row_strings(table.to_pyarrow_table(filters=PREDICATE))
 
 
 def _history(table: DeltaTable) -> list[Any]:
@@ -165,7 +165,7 @@ def _history(table: DeltaTable) -> list[Any]:
 
 def _changes(table: DeltaTable) -> pa.Array:
     first = min((one.version for one in history(table.snapshot)), default=0)
-    return row_texts(table.load_cdf(starting_version=first).read_all())
+    return row_strings(table.load_cdf(starting_version=first).read_all())
 
 
 WAYS: dict[str, Callable[[DeltaTable], Any]] = {
@@ -179,7 +179,7 @@ WAYS: dict[str, Callable[[DeltaTable], Any]] = {
     "statistics": lambda table: table.get_add_actions(flatten=True).num_rows,
     "domains": lambda table: {key: one.configuration for key, one in table.snapshot.domain_metadata.items()},
     "tombstones": _tombstones,
-    "vectors": _vectors,
+    "vectors": _deletion_vectors,
     "rows": _rows,
     "selected rows": _selected_rows,
     "history": _history,

@@ -87,15 +87,15 @@ class State:
 
 def file_key(fields: Line) -> tuple[str, str]:
     """What tells one logical file from another."""
-    return unquote(fields["path"]), vector_id(fields.get("deletionVector"))
+    return unquote(fields["path"]), deletion_vector_id(fields.get("deletionVector"))
 
 
-def vector_id(vector: Line | None) -> str:
+def deletion_vector_id(dv: Line | None) -> str:
     """The unique id of a deletion vector; empty for none."""
-    if vector is None:
+    if dv is None:
         return ""
-    offset = vector.get("offset")
-    return vector["storageType"] + vector["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
+    offset = dv.get("offset")
+    return dv["storageType"] + dv["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
 
 
 def read_slowly(root: Path, *, checkpoints: bool) -> Answer:
@@ -235,14 +235,14 @@ def answer_of(root: Path, state: State, version: int) -> Answer:
 
 def file_row(fields: Line) -> list[Any]:
     """A live file: path, partition, size, time, tags, deletion vector."""
-    vector = fields.get("deletionVector")
+    dv = fields.get("deletionVector")
     return [
         fields["path"],
         _pairs(fields.get("partitionValues")),
         fields["size"],
         fields["modificationTime"],
         _pairs(fields.get("tags")),
-        None if vector is None else [vector_id(vector), vector["sizeInBytes"], vector["cardinality"]],
+        None if dv is None else [deletion_vector_id(dv), dv["sizeInBytes"], dv["cardinality"]],
     ]
 
 
@@ -284,9 +284,9 @@ def rows_of(root: Path, metadata: Line, files: Iterable[Line]) -> pa.Array:
         if deleted and max(deleted) >= table.num_rows:
             raise CannotTell("a vector deletes rows that there are not")
         kept = [number not in deleted for number in range(table.num_rows)]
-        found.append(row_texts(pa.table(columns).filter(pa.array(kept, pa.bool_()))))
-    texts = pa.concat_arrays(found) if found else pa.array([], pa.string())
-    return texts.take(pc.sort_indices(texts))
+        found.append(row_strings(pa.table(columns).filter(pa.array(kept, pa.bool_()))))
+    strings = pa.concat_arrays(found) if found else pa.array([], pa.string())
+    return strings.take(pc.sort_indices(strings))
 
 
 def _value_of(values: Mapping[str, str | None], name: str) -> str | None:
@@ -297,14 +297,14 @@ def _value_of(values: Mapping[str, str | None], name: str) -> str | None:
     return None
 
 
-def row_texts(table: pa.Table) -> pa.Array:
+def row_strings(table: pa.Table) -> pa.Array:
     """Each row as text, in order, whatever the types."""
     try:
         columns = [pc.fill_null(column.cast(pa.string()), "\0") for column in table.columns]
-        texts = pc.binary_join_element_wise(*columns, "|")
+        strings = pc.binary_join_element_wise(*columns, "|")
     except pa.ArrowException:
-        texts = pa.array([repr(list(row.values())) for row in table.to_pylist()], pa.string())
-    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        strings = pa.array([repr(list(row.values())) for row in table.to_pylist()], pa.string())
+    whole = strings.combine_chunks() if isinstance(strings, pa.ChunkedArray) else strings
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.string())
     return whole.take(pc.sort_indices(whole))
@@ -333,21 +333,21 @@ def _name_in_file(schema: pa.Schema, field: Mapping[str, Any], mode: str) -> str
     return names[0] if names else None
 
 
-def deleted_rows(root: Path, vector: Line | None) -> frozenset[int]:
+def deleted_rows(root: Path, dv: Line | None) -> frozenset[int]:
     """The rows that a deletion vector names."""
-    if vector is None:
+    if dv is None:
         return frozenset()
-    text = vector["pathOrInlineDv"]
-    if vector["storageType"] == "i":
-        data = z85_decode(text)[: vector["sizeInBytes"]]
+    text = dv["pathOrInlineDv"]
+    if dv["storageType"] == "i":
+        data = z85_decode(text)[: dv["sizeInBytes"]]
     else:
-        if vector["storageType"] == "u":
+        if dv["storageType"] == "u":
             name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(text[-20:]))}.bin"
             path = root / text[:-20] / name
         else:
             path = Path(unquote(text.removeprefix("file://")))
         content = path.read_bytes()
-        start = vector.get("offset") or 1
+        start = dv.get("offset") or 1
         size = int.from_bytes(content[start : start + 4], "big")
         data = content[start + 4 : start + 4 + size]
         if zlib.crc32(data) != int.from_bytes(content[start + 4 + size : start + 8 + size], "big"):
@@ -355,6 +355,6 @@ def deleted_rows(root: Path, vector: Line | None) -> frozenset[int]:
     if int.from_bytes(data[:4], "little") != 1681511377:
         raise CannotTell("magic number")
     found = BitMap64.deserialize(data[4:])
-    if len(found) != vector["cardinality"] or len(found) > 1_000_000:
+    if len(found) != dv["cardinality"] or len(found) > 1_000_000:
         raise CannotTell("cardinality")
     return frozenset(found)

@@ -11,7 +11,7 @@ from tests.support.fuzz.z85 import z85_decode, z85_encode
 _WORDS = (0, 1, 0x303A, 0x303B, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFF303B, 0x0000303B)
 
 
-def mutate_vector_file(data: bytes, rng: random.Random) -> tuple[str, bytes]:
+def mutate_deletion_vector_file(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     """Change one vector of a file and its checksum; gives the change's name and the new bytes."""
     starts, at = [], 1
     while at + 8 <= len(data):
@@ -27,20 +27,20 @@ def mutate_vector_file(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     return name, data[:start] + framed + data[start + 8 + size :]
 
 
-def mutate_inline_vector(data: bytes, rng: random.Random) -> tuple[str, bytes] | None:
+def mutate_inline_deletion_vector(data: bytes, rng: random.Random) -> tuple[str, bytes] | None:
     """Change a vector that a line of the log holds; None when no line holds one."""
     lines = data.split(b"\n")
     for number, line in enumerate(lines):
         if b'"storageType":"i"' not in line:
             continue
         document = json.loads(line)
-        vector = document["add"]["deletionVector"]
-        name, changed = mutate_bitmap(z85_decode(vector["pathOrInlineDv"])[: vector["sizeInBytes"]], rng)
-        vector["pathOrInlineDv"] = z85_encode(changed)
+        dv = document["add"]["deletionVector"]
+        name, changed = mutate_bitmap(z85_decode(dv["pathOrInlineDv"])[: dv["sizeInBytes"]], rng)
+        dv["pathOrInlineDv"] = z85_encode(changed)
         if rng.random() < 0.8:
-            vector["sizeInBytes"] = len(changed)
+            dv["sizeInBytes"] = len(changed)
         if rng.random() < 0.3:
-            vector["cardinality"] = rng.choice((0, 1, 2, 3, 2**31, 2**63 - 1))
+            dv["cardinality"] = rng.choice((0, 1, 2, 3, 2**31, 2**63 - 1))
         lines[number] = json.dumps(document, separators=(",", ":")).encode()
         return f"inline {name}", b"\n".join(lines)
     return None

@@ -22,7 +22,7 @@ from delta_core.actions import (
 from delta_core.actions.json_codec import decode_commit, encode_commit, parse_commit
 from delta_core.errors import CorruptLogError
 
-VECTOR = DeletionVectorDescriptor(
+DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", offset=4, size_in_bytes=40, cardinality=6
 )
 ACTIONS: list[Action] = [
@@ -48,7 +48,7 @@ ACTIONS: list[Action] = [
         data_change=False,
         stats='{"numRecords":1}',
         tags={"t": None},
-        deletion_vector=VECTOR,
+        deletion_vector=DELETION_VECTOR,
         base_row_id=7,
         default_row_commit_version=8,
         clustering_provider="liquid",
@@ -164,7 +164,7 @@ def test_what_is_not_json_is_refused(line: bytes) -> None:
 
 
 def test_files_that_differ_in_their_deletion_vector_are_two() -> None:
-    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
-    data = _commit(_add(deletionVector=vector), {"remove": {"path": "a"}})
+    dv = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    data = _commit(_add(deletionVector=dv), {"remove": {"path": "a"}})
     assert len(decode_commit(data, path="p")) == 2
-    assert VECTOR.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
+    assert DELETION_VECTOR.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"

@@ -15,7 +15,7 @@ import pytest
 
 from delta_core import DeltaTable, GroupCommit, Scan, convert_to_deltalake, write_deltalake
 from delta_core.errors import ConfigurationError, ExpressionError, InvalidTablePropertyError
-from delta_core.plain_values import plain, value_text
+from delta_core.plain_values import plain, value_string
 from delta_core.storage.open import open_store
 
 ROWS = pa.table(
@@ -74,31 +74,31 @@ def test_what_python_cannot_say_stays() -> None:
     ],
 )  # fmt: skip
 def test_a_setting_is_text_a_number_or_a_flag(value: object, text: str | None) -> None:
-    assert value_text(value) == text
+    assert value_string(value) == text
 
 
 def test_a_number_that_python_does_not_write_is_no_setting() -> None:
-    assert value_text(10**400) == "1" + 400 * "0"
-    assert value_text(10**5000) is None
+    assert value_string(10**400) == "1" + 400 * "0"
+    assert value_string(10**5000) is None
 
 
 def test_properties_take_flags_and_numbers(table: DeltaTable, tmp_path: Path) -> None:
     wanted: Any = {"delta.appendOnly": True, "delta.checkpointInterval": np.int64(7), "owner": 3}
-    texts = {"delta.appendOnly": "true", "delta.checkpointInterval": "7", "owner": "3"}
+    strings = {"delta.appendOnly": "true", "delta.checkpointInterval": "7", "owner": "3"}
     table.alter.set_properties(wanted)
-    assert dict(table.metadata().configuration) == texts
+    assert dict(table.metadata().configuration) == strings
     parameters = table.history(1)[0].commit_info.operation_parameters
     assert parameters is not None
     assert '"7"' in parameters["properties"]
     write_deltalake(tmp_path / "new", ROWS, configuration=wanted)
-    assert dict(DeltaTable(tmp_path / "new").metadata().configuration) == texts
+    assert dict(DeltaTable(tmp_path / "new").metadata().configuration) == strings
     pa.parquet.write_table(ROWS, tmp_path / "files.parquet")
     (tmp_path / "files").mkdir()
     (tmp_path / "files.parquet").rename(tmp_path / "files" / "a.parquet")
     convert_to_deltalake(tmp_path / "files", configuration=wanted)
     created = DeltaTable.create(tmp_path / "created", ROWS.schema, configuration=wanted)
     for made in (DeltaTable(tmp_path / "files"), created):
-        assert dict(made.metadata().configuration) == texts
+        assert dict(made.metadata().configuration) == strings
 
 
 @pytest.mark.parametrize("value", [None, b"true", ["true"], float("nan"), {"a": 1}])

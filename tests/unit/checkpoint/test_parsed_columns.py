@@ -129,7 +129,7 @@ def test_every_type_as_its_text_says(tmp_path: Path) -> None:
 def test_what_does_not_parse_is_null(tmp_path: Path) -> None:
     log = _log(tmp_path, _schema(p="integer", i="integer", s="string"), STRUCT, partitions=("p",))
     bounds = '"maxValues":{"i":1,"s":"a"},"nullCount":{"i":0,"s":0}'
-    texts = {
+    strings = {
         "good": f'{{"numRecords":1,"minValues":{{"i":1,"s":"a"}},{bounds}}}',
         "other_type": '{"numRecords":1,"minValues":{"i":"one","s":"a"},"maxValues":{"i":1,"s":5}}',
         "too_large": '{"numRecords":1,"minValues":{"i":99999999999},"maxValues":{},"nullCount":{}}',
@@ -137,7 +137,7 @@ def test_what_does_not_parse_is_null(tmp_path: Path) -> None:
         "none": None,
     }
     partitions = {"good": "7", "other_type": "seven", "too_large": "99999999999", "no_json": "", "none": None}
-    for name, text in texts.items():
+    for name, text in strings.items():
         log.commit(add(name, stats=text, partition_values={"p": partitions[name]}))
     write_checkpoint(_load(log))
     found = {row["path"]: row for row in _adds(log, 5)}

@@ -161,9 +161,9 @@ def test_one_with_vectors_of_another_type_is_damaged_and_passed_over(log: LogBui
     """A sidecar of another writer, whose vectors have a text where the log has a number."""
     write_v2_checkpoint(_loaded(log), form=ManifestForm.JSON)
     (manifest,), (sidecar,) = _manifests(log), _sidecars(log)
-    vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": "many", "cardinality": 1}
+    dv = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": "many", "cardinality": 1}
     files = [
-        {"path": f"file-{number}", "size": 10, "modificationTime": NOW_MS, "deletionVector": vector}
+        {"path": f"file-{number}", "size": 10, "modificationTime": NOW_MS, "deletionVector": dv}
         for number in range(4)
     ]
     pq.write_table(pa.table({"add": files}), sidecar)

@@ -454,19 +454,19 @@ def test_vectors_of_files_are_compared(tmp_path: Path, monkeypatch: pytest.Monke
         add("a", deletion_vector=vector),
         add("b"),
     )
-    monkeypatch.setattr(Snapshot, "require_writable", lambda self, surface, operation: None)
+    monkeypatch.setattr(Snapshot, "require_writable", lambda self, writer_kind, operation: None)
     real = rows_module.add_rows
 
-    def without_vectors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def without_deletion_vectors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         index = batch.schema.get_field_index("deletion_vector")
         field = batch.schema.field(index)
         return real(batch.set_column(index, field, pa.nulls(batch.num_rows, field.type)), schema)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rows_module, "add_rows", without_vectors)
+        patch.setattr(rows_module, "add_rows", without_deletion_vectors)
         with pytest.raises(VerificationError, match="Expected deletion vectors"):
             write_v2_checkpoint(_load(log))
     assert write_v2_checkpoint(_load(log)).num_add_files == 2
     log.remove_commits([0])
-    vectors = _load(log).files.to_table(["deletion_vector"])["deletion_vector"].to_pylist()
-    assert [one["cardinality"] if one else None for one in vectors] == [2, None]
+    dvs = _load(log).files.to_table(["deletion_vector"])["deletion_vector"].to_pylist()
+    assert [one["cardinality"] if one else None for one in dvs] == [2, None]

@@ -25,7 +25,7 @@ from delta_core.execution.progress import NullProgress, ProgressEvent
 from delta_core.jobs.codec import result_from_json, spec_to_json
 from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.maintenance.wording import counted, size
+from delta_core.maintenance.messages import counted, size
 from delta_core.version import VERSION
 
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from delta_core.cli.app import app
-from delta_core.cli.option_text import ENVIRONMENT_VARIABLE
+from delta_core.cli.option_string import ENVIRONMENT_VARIABLE
 from delta_core.clock import Clock
 from delta_core.jobs.codec import spec_to_json
 from delta_core.jobs.job_spec import JobSpec, TableRef

@@ -27,16 +27,16 @@ SCHEMA = pa.schema(
         pa.field("inner", pa.struct([pa.field("text", pa.string()), pa.field("n", pa.int64())])),
     ]
 )
-TEXTS = (
+STRINGS = (
     st.none() | st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(["", "\U0010ffff" * 40])
 )
 ROWS = st.fixed_dictionaries(
     {
-        "text": TEXTS,
+        "text": STRINGS,
         "small": st.none() | st.decimals(-9999999, 9999999, places=2),
         "middle": st.none() | st.decimals(-(10**18) + 1, 10**18 - 1, places=0),
         "large": st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(f"{n}E-10")),
-        "inner": st.none() | st.fixed_dictionaries({"text": TEXTS, "n": st.none() | st.integers(-5, 5)}),
+        "inner": st.none() | st.fixed_dictionaries({"text": STRINGS, "n": st.none() | st.integers(-5, 5)}),
     }
 )
 
@@ -64,7 +64,7 @@ def compared(groups: Sequence[pa.Table]) -> dict[str, object]:
     return dict(json.loads(collect_statistics(data, from_arrow(data.schema))))
 
 
-def texts(*values: str | None) -> pa.Table:
+def strings(*values: str | None) -> pa.Table:
     return pa.table({"text": pa.array(values, pa.string())})
 
 
@@ -80,8 +80,8 @@ def test_any_rows(parts: list[list[dict[str, object]]]) -> None:
 @pytest.mark.parametrize("letter", ["a", "é", "\U0010ffff"])
 @pytest.mark.parametrize("order", [1, -1])
 def test_values_too_long_for_the_footer(length: int, letter: str, order: int) -> None:
-    long = texts(letter * (length // len(letter.encode())) + "b" * (length % len(letter.encode())))
-    groups = [texts("m", None), long, texts(None), texts("b", "zz")][::order]
+    long = strings(letter * (length // len(letter.encode())) + "b" * (length % len(letter.encode())))
+    groups = [strings("m", None), long, strings(None), strings("b", "zz")][::order]
     assert written(groups)[0] == compared(groups)
 
 
@@ -103,7 +103,7 @@ def test_names_with_dots_are_not_asked_of_the_footer() -> None:
 
 def test_what_the_footer_lacks_has_no_bounds() -> None:
     """A later Arrow may write fewer bounds; fewer are said then, and none of the values already seen."""
-    groups = [texts("c" * 5000), texts("b")]
+    groups = [strings("c" * 5000), strings("b")]
     leaves = stats_leaves(from_arrow(groups[0].schema))
     bounds = EncoderBounds(leaves, groups[0].schema)
     statistics = StatisticsAccumulator(leaves, bounds_elsewhere=bounds.paths)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.data.row_batch import HiddenIds, RowBatch
+from delta_core.data.row_batch import MaterializedRowIds, RowBatch
 from delta_core.errors import InputDataError, InvalidTableError
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
 from tests.support.planned_tables import PlannedTable, column, mapped, struct
@@ -155,7 +155,9 @@ TRACKED = {
 
 def copied(numbers, ids, versions) -> RowBatch:
     columns = pa.table({"row id": [f"r{n}" for n in numbers], "p": [n % 2 for n in numbers]})
-    hidden = HiddenIds(row_ids=pa.array(ids, pa.int64()), row_commit_versions=pa.array(versions, pa.int64()))
+    hidden = MaterializedRowIds(
+        row_ids=pa.array(ids, pa.int64()), row_commit_versions=pa.array(versions, pa.int64())
+    )
     return RowBatch(columns=columns, hidden=hidden)
 
 

@@ -231,12 +231,12 @@ def test_truncation(text, expected):
     assert truncate_minimum(text) == text[:32]
 
 
-LONG_TEXT = st.text(
+LONG_STRING = st.text(
     st.one_of(st.characters(codec="utf-8"), st.sampled_from("a\x7f\x80\U0010ffff")), min_size=30, max_size=80
 )
 
 
-@given(LONG_TEXT)
+@given(LONG_STRING)
 def test_truncated_bounds_enclose(text):
     encoded = text.encode()
     assert truncate_minimum(text).encode() <= encoded

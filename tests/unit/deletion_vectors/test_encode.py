@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from delta_core.deletion_vectors import z85
-from delta_core.deletion_vectors.encode import encode_portable64, row_positions, serialize_vector
+from delta_core.deletion_vectors.encode import encode_portable64, row_positions, serialize_deletion_vector
 from delta_core.deletion_vectors.roaring import decode_portable64
 from delta_core.errors import ConfigurationError
 
@@ -108,8 +108,8 @@ def test_what_is_no_position(values: Any, said: str) -> None:
 
 
 def test_the_magic_number_comes_first() -> None:
-    assert serialize_vector([4])[:4] == (1681511377).to_bytes(4, "little")
-    assert serialize_vector([4])[4:] == encode_portable64([4])
+    assert serialize_deletion_vector([4])[:4] == (1681511377).to_bytes(4, "little")
+    assert serialize_deletion_vector([4])[4:] == encode_portable64([4])
 
 
 def test_millions_of_rows_take_memory_in_proportion() -> None:

@@ -36,10 +36,10 @@ def framed(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
 
 
-def stored(store: LocalLogStore, *vectors: list[int], prefix: str = "") -> list[DeletionVectorDescriptor]:
+def stored(store: LocalLogStore, *dvs: list[int], prefix: str = "") -> list[DeletionVectorDescriptor]:
     """Vectors in one file, and their descriptors."""
     content, offsets = bytearray(b"\x01"), []
-    for rows in vectors:
+    for rows in dvs:
         offsets.append(len(content))
         content += framed(bitmap_bytes(rows))
     identity = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
@@ -54,7 +54,7 @@ def stored(store: LocalLogStore, *vectors: list[int], prefix: str = "") -> list[
             size_in_bytes=len(bitmap_bytes(rows)),
             cardinality=len(rows),
         )
-        for rows, offset in zip(vectors, offsets, strict=True)
+        for rows, offset in zip(dvs, offsets, strict=True)
     ]
 
 
@@ -84,12 +84,12 @@ def test_names_and_inline_vectors() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "ab"])
 def test_many_vectors_in_one_file(store: LocalLogStore, prefix: str) -> None:
-    vectors = [ROWS, [], [5], list(range(9000))]
+    dvs = [ROWS, [], [5], list(range(9000))]
     found = [
         read_deletion_vector(store, item, num_rows=ENOUGH).tolist()
-        for item in stored(store, *vectors, prefix=prefix)
+        for item in stored(store, *dvs, prefix=prefix)
     ]
-    assert found == vectors
+    assert found == dvs
 
 
 def test_absolute_paths(store: LocalLogStore) -> None:

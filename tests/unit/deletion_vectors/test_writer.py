@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from delta_core.deletion_vectors import writer
-from delta_core.deletion_vectors.encode import serialize_vector
+from delta_core.deletion_vectors.encode import serialize_deletion_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import (
-    WrittenVectors,
+    WrittenDeletionVectors,
     inline_descriptor,
     write_deletion_vectors,
 )
@@ -42,14 +42,14 @@ def files_below(store: LocalLogStore) -> list[str]:
     return sorted(str(path.relative_to(store.root)) for path in store.root.rglob("*") if path.is_file())
 
 
-def read_back(store: LocalLogStore, written: WrittenVectors) -> list[list[int]]:
+def read_back(store: LocalLogStore, written: WrittenDeletionVectors) -> list[list[int]]:
     return [read_deletion_vector(store, one, num_rows=ROWS).tolist() for one in written.descriptors]
 
 
 def test_a_commit_has_one_file_with_its_vectors(store: LocalLogStore) -> None:
-    vectors = [np.arange(0, 9000, 7), np.arange(300, 305), np.arange(0, 60_000, 3)]
-    written = write_deletion_vectors(store, vectors, inline_max_bytes=0)
-    assert read_back(store, written) == [vector.tolist() for vector in vectors]
+    dvs = [np.arange(0, 9000, 7), np.arange(300, 305), np.arange(0, 60_000, 3)]
+    written = write_deletion_vectors(store, dvs, inline_max_bytes=0)
+    assert read_back(store, written) == [dv.tolist() for dv in dvs]
     assert files_below(store) == list(written.paths)
     (path,) = written.paths
     content = (store.root / path).read_bytes()
@@ -57,14 +57,14 @@ def test_a_commit_has_one_file_with_its_vectors(store: LocalLogStore) -> None:
     # The layout, without our reader: version, then size, data and checksum, the numbers big-endian.
     assert content[0] == 1
     at = 1
-    for vector, descriptor in zip(vectors, written.descriptors, strict=True):
+    for dv, descriptor in zip(dvs, written.descriptors, strict=True):
         assert descriptor.offset == at
         size = int.from_bytes(content[at : at + 4], "big")
         data = content[at + 4 : at + 4 + size]
         assert int.from_bytes(content[at + 4 + size : at + 8 + size], "big") == zlib.crc32(data)
         assert int.from_bytes(data[:4], "little") == 1681511377
-        assert BitMap64.deserialize(data[4:]) == BitMap64(vector.tolist())
-        assert (descriptor.size_in_bytes, descriptor.cardinality) == (size, len(vector))
+        assert BitMap64.deserialize(data[4:]) == BitMap64(dv.tolist())
+        assert (descriptor.size_in_bytes, descriptor.cardinality) == (size, len(dv))
         at += 8 + size
     assert at == len(content)
 
@@ -90,12 +90,12 @@ def test_names_are_as_descriptors_say(store: LocalLogStore) -> None:
 
 def test_small_vectors_are_in_the_file_too(store: LocalLogStore) -> None:
     """Vectors in the log are in the format, and delta-spark's VACUUM fails on them."""
-    vectors = [[0], [3, 4, 7, 11, 18, 29], [1]]
-    written = write_deletion_vectors(store, vectors)
+    dvs = [[0], [3, 4, 7, 11, 18, 29], [1]]
+    written = write_deletion_vectors(store, dvs)
     assert [one.storage_type for one in written.descriptors] == ["u", "u", "u"]
     assert files_below(store) == list(written.paths)
     assert len(written.paths) == 1
-    assert read_back(store, written) == vectors
+    assert read_back(store, written) == dvs
 
 
 def test_small_vectors_are_inline_where_that_is_asked_for(store: LocalLogStore) -> None:
@@ -111,7 +111,7 @@ def test_small_vectors_are_inline_where_that_is_asked_for(store: LocalLogStore) 
 
 def test_the_limit_of_what_is_inline(store: LocalLogStore) -> None:
     rows = list(range(0, 94, 2))
-    assert len(serialize_vector([*rows, 200])) == 128
+    assert len(serialize_deletion_vector([*rows, 200])) == 128
     within = write_deletion_vectors(store, [[*rows, 200]], inline_max_bytes=128)
     assert (within.descriptors[0].storage_type, within.paths, within.size_bytes) == ("i", (), 0)
     assert files_below(store) == []
@@ -120,24 +120,24 @@ def test_the_limit_of_what_is_inline(store: LocalLogStore) -> None:
 
 
 def test_no_vector_makes_no_file(store: LocalLogStore) -> None:
-    assert write_deletion_vectors(store, []) == WrittenVectors()
+    assert write_deletion_vectors(store, []) == WrittenDeletionVectors()
     assert files_below(store) == []
 
 
 def test_a_file_that_is_full_is_followed_by_another(store: LocalLogStore) -> None:
-    vectors = [np.arange(first, 4000, 3) for first in range(5)]
-    each = len(serialize_vector(vectors[0])) + 8
-    written = write_deletion_vectors(store, vectors, max_file_bytes=2 * each + 10)
+    dvs = [np.arange(first, 4000, 3) for first in range(5)]
+    each = len(serialize_deletion_vector(dvs[0])) + 8
+    written = write_deletion_vectors(store, dvs, max_file_bytes=2 * each + 10)
     assert len(written.paths) == 3
     assert files_below(store) == sorted(written.paths)
-    assert read_back(store, written) == [vector.tolist() for vector in vectors]
+    assert read_back(store, written) == [dv.tolist() for dv in dvs]
     assert written.size_bytes == sum((store.root / path).stat().st_size for path in written.paths)
 
 
 @pytest.mark.parametrize("wrong", [[], [-1], [0.5]])
 def test_a_vector_that_is_none_leaves_nothing(store: LocalLogStore, wrong: list[float]) -> None:
     full = np.arange(0, 4000, 3)
-    each = len(serialize_vector(full)) + 8
+    each = len(serialize_deletion_vector(full)) + 8
     with pytest.raises(ConfigurationError):
         write_deletion_vectors(store, [full, full, wrong], max_file_bytes=each + 1)
     assert files_below(store) == []
@@ -185,10 +185,10 @@ def test_a_vector_that_no_descriptor_can_describe(
     store: LocalLogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = np.arange(0, 4000, 3)
-    monkeypatch.setattr(writer, "MAX_VECTOR_BYTES", len(serialize_vector(full)) + 9)
+    monkeypatch.setattr(writer, "MAX_DELETION_VECTOR_BYTES", len(serialize_deletion_vector(full)) + 9)
     with pytest.raises(ConfigurationError, match="of 1334 rows is too large"):
         write_deletion_vectors(store, [full])
-    monkeypatch.setattr(writer, "MAX_VECTOR_BYTES", len(serialize_vector(full)) + 10)
+    monkeypatch.setattr(writer, "MAX_DELETION_VECTOR_BYTES", len(serialize_deletion_vector(full)) + 10)
     written = write_deletion_vectors(store, [full, full])
     assert len(written.paths) == 2
     assert read_back(store, written) == [full.tolist()] * 2
@@ -212,12 +212,10 @@ def test_what_cannot_be_deleted_hides_no_error(store: LocalLogStore, monkeypatch
 )
 @settings(max_examples=40)
 def test_what_is_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, vectors: list[set[int]], inline: int
+    tmp_path_factory: pytest.TempPathFactory, dvs: list[set[int]], inline: int
 ) -> None:
     store = LocalLogStore(tmp_path_factory.mktemp("vectors"))
-    written = write_deletion_vectors(store, (list(vector) for vector in vectors), inline_max_bytes=inline)
-    assert read_back(store, written) == [sorted(vector) for vector in vectors]
-    named = {
-        (one.unique_id, frozenset(vector)) for one, vector in zip(written.descriptors, vectors, strict=True)
-    }
+    written = write_deletion_vectors(store, (list(dv) for dv in dvs), inline_max_bytes=inline)
+    assert read_back(store, written) == [sorted(dv) for dv in dvs]
+    named = {(one.unique_id, frozenset(dv)) for one, dv in zip(written.descriptors, dvs, strict=True)}
     assert len(named) == len({unique_id for unique_id, _ in named}), "one name for two vectors"

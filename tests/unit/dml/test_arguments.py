@@ -13,7 +13,7 @@ from delta_core import DeltaTable, First, IdentityGenerator, define_column, writ
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTablePropertyError, SchemaError
 from delta_core.schema.types import LONG, StructField, StructType
 
-NO_TEXT: Any = 5
+NO_STRING: Any = 5
 LONE = "\ud800"
 
 
@@ -25,44 +25,44 @@ def table(tmp_path: Path) -> DeltaTable:
 
 
 CALLS: dict[str, Callable[[DeltaTable], object]] = {
-    "comment": lambda t: t.alter.set_comment("a", NO_TEXT),
+    "comment": lambda t: t.alter.set_comment("a", NO_STRING),
     "comments": lambda t: t.alter.set_comment("a", ["x"]),  # type: ignore[arg-type]
     "comment that is no Unicode": lambda t: t.alter.set_comment("a", LONE),
     "rename nothing": lambda t: t.alter.rename_column(None, "b"),  # type: ignore[arg-type]
-    "rename a number": lambda t: t.alter.rename_column(NO_TEXT, "b"),
-    "rename to a number": lambda t: t.alter.rename_column("a", NO_TEXT),
+    "rename a number": lambda t: t.alter.rename_column(NO_STRING, "b"),
+    "rename to a number": lambda t: t.alter.rename_column("a", NO_STRING),
     "rename to no Unicode": lambda t: t.alter.rename_column("a", LONE),
-    "drop a number": lambda t: t.alter.drop_columns(NO_TEXT),
-    "drop numbers": lambda t: t.alter.drop_columns([NO_TEXT]),
+    "drop a number": lambda t: t.alter.drop_columns(NO_STRING),
+    "drop numbers": lambda t: t.alter.drop_columns([NO_STRING]),
     "not null by bytes": lambda t: t.alter.set_not_null(b"a"),  # type: ignore[arg-type]
-    "type of a number": lambda t: t.alter.change_type(NO_TEXT, pa.int64()),
+    "type of a number": lambda t: t.alter.change_type(NO_STRING, pa.int64()),
     "move to a text": lambda t: t.alter.move_column("a", "first"),  # type: ignore[arg-type]
     "move to a class": lambda t: t.alter.move_column("a", First),  # type: ignore[arg-type]
     "add at a text": lambda t: t.alter.add_columns(
         pa.field("b", pa.int64()),
         position="first",  # type: ignore[arg-type]
     ),
-    "default that is a number": lambda t: t.alter.set_default("a", NO_TEXT),
+    "default that is a number": lambda t: t.alter.set_default("a", NO_STRING),
     "no default": lambda t: t.alter.set_default("a", None),  # type: ignore[arg-type]
     "identity of a path": lambda t: t.alter.sync_identity(("a",)),  # type: ignore[arg-type]
     "unset nothing": lambda t: t.alter.unset_properties(None),  # type: ignore[arg-type]
-    "unset a number": lambda t: t.alter.unset_properties(NO_TEXT),
+    "unset a number": lambda t: t.alter.unset_properties(NO_STRING),
     "no constraint": lambda t: t.alter.add_constraint(None),  # type: ignore[arg-type]
     "constraint named by a number": lambda t: t.alter.add_constraint({5: "a > 0"}),  # type: ignore[dict-item]
-    "constraint that is a number": lambda t: t.alter.add_constraint({"c": NO_TEXT}),
+    "constraint that is a number": lambda t: t.alter.add_constraint({"c": NO_STRING}),
     "drop no constraint": lambda t: t.alter.drop_constraint(None),  # type: ignore[arg-type]
-    "add a number": lambda t: t.alter.add_feature(NO_TEXT),
+    "add a number": lambda t: t.alter.add_feature(NO_STRING),
     "drop no feature": lambda t: t.alter.drop_feature(None),  # type: ignore[arg-type]
-    "name": lambda t: t.alter.set_name(NO_TEXT),
+    "name": lambda t: t.alter.set_name(NO_STRING),
     "no name": lambda t: t.alter.set_name(None),  # type: ignore[arg-type]
     "name that is no Unicode": lambda t: t.alter.set_name(LONE),
-    "description": lambda t: t.alter.set_description(NO_TEXT),
+    "description": lambda t: t.alter.set_description(NO_STRING),
     "description that is no Unicode": lambda t: t.alter.set_description(LONE),
-    "domain": lambda t: t.alter.set_domain_metadata(NO_TEXT, "{}"),
-    "configuration of a domain": lambda t: t.alter.set_domain_metadata("d", NO_TEXT),
-    "remove a domain": lambda t: t.alter.remove_domain_metadata(NO_TEXT),
-    "cluster by a number": lambda t: t.alter.cluster_by(NO_TEXT),
-    "Z-order by a number": lambda t: t.optimize.z_order(NO_TEXT),
+    "domain": lambda t: t.alter.set_domain_metadata(NO_STRING, "{}"),
+    "configuration of a domain": lambda t: t.alter.set_domain_metadata("d", NO_STRING),
+    "remove a domain": lambda t: t.alter.remove_domain_metadata(NO_STRING),
+    "cluster by a number": lambda t: t.alter.cluster_by(NO_STRING),
+    "Z-order by a number": lambda t: t.optimize.z_order(NO_STRING),
     "vacuum of millions of years": lambda t: t.vacuum(2**70),
     "vacuum of more": lambda t: t.vacuum(1e300),
     "vacuum of more than Python shows": lambda t: t.vacuum(10**5000),
@@ -79,16 +79,16 @@ def test_alterations(table: DeltaTable, name: str) -> None:
 
 
 COLUMNS: dict[str, Callable[[], object]] = {
-    "name": lambda: define_column(NO_TEXT, pa.int64()),
+    "name": lambda: define_column(NO_STRING, pa.int64()),
     "name that is no Unicode": lambda: define_column(LONE, pa.int64()),
-    "comment": lambda: define_column("a", pa.int64(), comment=NO_TEXT),
+    "comment": lambda: define_column("a", pa.int64(), comment=NO_STRING),
     "nullable": lambda: define_column("a", pa.int64(), nullable="no"),  # type: ignore[arg-type]
-    "default": lambda: define_column("a", pa.int64(), default=NO_TEXT),
+    "default": lambda: define_column("a", pa.int64(), default=NO_STRING),
     "default that is no Unicode": lambda: define_column("a", pa.string(), default=f"'{LONE}'"),
     "expression that is no Unicode": lambda: define_column("a", pa.string(), generated_always_as=f"'{LONE}'"),
     "class": lambda: define_column("a", pa.int64(), generated_always_as=IdentityGenerator),  # type: ignore[arg-type]
     "flag": lambda: define_column("a", pa.int64(), generated_always_as=True),  # type: ignore[arg-type]
-    "number": lambda: define_column("a", pa.int64(), generated_always_as=NO_TEXT),
+    "number": lambda: define_column("a", pa.int64(), generated_always_as=NO_STRING),
     "text": lambda: define_column("a", pa.int64(), generated_by_default_as="x + 1"),  # type: ignore[arg-type]
     "start": lambda: IdentityGenerator(start="x"),  # type: ignore[arg-type]
     "step": lambda: IdentityGenerator(step=True),
@@ -104,10 +104,10 @@ def test_definitions(name: str) -> None:
 
 def test_the_fix_says_what_a_column_is_named_by(table: DeltaTable) -> None:
     with pytest.raises(ConfigurationError, match="5 is no column") as caught:
-        table.alter.rename_column(NO_TEXT, "b")
+        table.alter.rename_column(NO_STRING, "b")
     assert "name" in caught.value.fix
     with pytest.raises(ConfigurationError, match="5 is no list of columns"):
-        table.alter.drop_columns(NO_TEXT)
+        table.alter.drop_columns(NO_STRING)
 
 
 @pytest.mark.parametrize("numbers", [{"start": 2**63}, {"step": -(2**63) - 1}])
@@ -131,7 +131,7 @@ def test_properties_are_unicode(tmp_path: Path, table: DeltaTable, properties: d
     [
         StructField(name="a", data_type=LONG, nullable="no"),  # type: ignore[arg-type]
         StructField(name="a", data_type=LONG, metadata={"comment": 5}),
-        StructField(name=NO_TEXT, data_type=LONG),
+        StructField(name=NO_STRING, data_type=LONG),
         StructField(name=LONE, data_type=LONG),
         StructField(name="a", data_type=LONG, metadata={"mine": LONE}),
         StructField(

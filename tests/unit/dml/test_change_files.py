@@ -22,13 +22,11 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 Told = list[tuple[Any, ...]]
 
 
-def fed(
-    root: Path, *files: list[Any], vectors: bool = False, partition_by: tuple[str, ...] = ()
-) -> DeltaTable:
+def fed(root: Path, *files: list[Any], dvs: bool = False, partition_by: tuple[str, ...] = ()) -> DeltaTable:
     return make(
         root,
         *files,
-        vectors=vectors,
+        dvs=dvs,
         partition_by=partition_by,
         configuration=FEED,
         features=("changeDataFeed",),
@@ -74,9 +72,9 @@ def test_a_rewriting_delete_tells_all_that_it_deletes(tmp_path: Path, partition_
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, vectors: bool) -> None:
+def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(40)
-    table = fed(tmp_path, rows, vectors=vectors, partition_by=("p",))
+    table = fed(tmp_path, rows, dvs=dvs, partition_by=("p",))
     assert ours(tmp_path) == theirs(tmp_path) == sorted(((*row, "insert") for row in rows), key=repr)
     table.delete("p = 'a'")
     assert ours(tmp_path) == theirs(tmp_path)
@@ -88,7 +86,7 @@ def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, vectors: bool
     assert ours(tmp_path) == theirs(tmp_path) == expected
     write_deltalake(table, as_table(rows_of(1)), mode="overwrite")
     assert ours(tmp_path) == theirs(tmp_path)
-    if vectors:
+    if dvs:
         write_deltalake(table, as_table(rows_of(9)), mode="append")
         table.delete("id = 3")
         assert ours(tmp_path) == theirs(tmp_path) == [(3, "b", 1.5, "delete")]
@@ -98,10 +96,10 @@ def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, vectors: bool
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_an_update_tells_rows_as_they_were_and_as_they_are(
-    tmp_path: Path, vectors: bool, partition_by: tuple[str, ...]
+    tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]
 ) -> None:
     rows = rows_of(30)
-    table = fed(tmp_path, rows[:20], rows[20:], vectors=vectors, partition_by=partition_by)
+    table = fed(tmp_path, rows[:20], rows[20:], dvs=dvs, partition_by=partition_by)
     for predicate in ("id % 4 = 1", "p = 'q'", None):
         before = our_rows(tmp_path)
         table.update({"p": "'q'", "v": "id"}, predicate)
@@ -126,7 +124,7 @@ def test_a_replace_where_that_copies_rows_tells_what_goes_and_what_comes(tmp_pat
 
 def test_a_replace_where_beside_vectors_tells_only_rows_that_were_there(tmp_path: Path) -> None:
     rows = rows_of(20)
-    table = fed(tmp_path, rows, vectors=True)
+    table = fed(tmp_path, rows, dvs=True)
     table.delete("id IN (2, 3)")
     write_deltalake(table, as_table([]), mode="overwrite", predicate="id < 5")
     assert ours(tmp_path) == theirs(tmp_path) == sorted(((*rows[i], "delete") for i in (0, 1, 4)), key=repr)

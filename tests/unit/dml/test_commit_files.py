@@ -24,7 +24,7 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 
 
@@ -46,7 +46,7 @@ def written(store: LocalLogStore, data: pa.Table, *, partition_by: tuple[str, ..
 def commit(store: LocalLogStore, adds: list[AddFile], data: pa.Table, **options: Any) -> Any:
     snapshot = Snapshot.load(store) if Snapshot.exists(store) else None
     options.setdefault("mode", "append")
-    options.setdefault("surface", Surface.ARROW_ROWS)
+    options.setdefault("surface", WriterKind.ARROW_ROWS)
     return commit_new_files(snapshot, store, adds=adds, schema=from_arrow(data.schema), **options)
 
 
@@ -128,7 +128,7 @@ def test_rows_that_depend_on_the_table_conflict_with_every_change(store: LocalLo
     commit(store, written(store, rows(2)), first)
     kept = num_data_files(store)
     options: dict[str, Any] = {"mode": "append", "schema": from_arrow(first.schema)}
-    options["surface"] = Surface.ARROW_ROWS
+    options["surface"] = WriterKind.ARROW_ROWS
     with pytest.raises(ConcurrentAppendError):
         commit_new_files(before, store, adds=written(store, rows(2)), reads_table=True, **options)
     assert (ids(store), num_data_files(store)) == ([1, 2], kept)
@@ -146,7 +146,7 @@ def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: Local
         commit_new_files(
             None,
             store,
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             mode="append",
             adds=adds,
             schema=from_arrow(data.schema),

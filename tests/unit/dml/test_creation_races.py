@@ -14,7 +14,7 @@ from delta_core.dml.definition.create import create_table
 from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError
 from delta_core.schema.arrow import from_arrow
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.support.faulty_store import FaultyStore
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
@@ -47,7 +47,9 @@ def test_rows_written_for_a_plain_table_do_not_go_into_a_mapped_one(tmp_path: Pa
     schema = from_arrow(ROWS.schema)
     adds = write_data_files(store, ROWS, schema=schema)
     with pytest.raises(MetadataChangedError, match="created the table at the same time"):
-        commit_new_files(None, store, surface=Surface.ARROW_ROWS, mode="append", adds=adds, schema=schema)
+        commit_new_files(
+            None, store, writer_kind=WriterKind.ARROW_ROWS, mode="append", adds=adds, schema=schema
+        )
     assert DeltaTable(tmp_path).version() == 0
     assert DeltaTable(tmp_path).to_pyarrow_table() == THEIRS
 

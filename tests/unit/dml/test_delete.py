@@ -24,7 +24,7 @@ from delta_core.transaction.commit_properties import CommitProperties
 from tests.support.log_builder import LogBuilder, metadata, protocol
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
-VECTORS = {"delta.enableDeletionVectors": "true"}
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
 Row = tuple[int, str | None, float | None]
 
 
@@ -42,17 +42,17 @@ def as_table(rows: list[Row]) -> pa.Table:
 def make(
     root: Path,
     *files: list[Row],
-    vectors: bool,
+    dvs: bool,
     partition_by: tuple[str, ...] = (),
     configuration: dict[str, str] | None = None,
     features: tuple[str, ...] = (),
 ) -> DeltaTable:
     """A table, its protocol written by hand, with each list of rows in files of its own."""
     root.mkdir(parents=True, exist_ok=True)
-    reader = frozenset({"deletionVectors"}) if vectors else frozenset[str]()
+    reader = frozenset({"deletionVectors"}) if dvs else frozenset[str]()
     LogBuilder(root).commit(
         protocol(
-            min_reader_version=3 if vectors else 1,
+            min_reader_version=3 if dvs else 1,
             min_writer_version=7,
             reader_features=reader or None,
             writer_features=reader | frozenset(features),
@@ -60,7 +60,7 @@ def make(
         metadata(
             schema_string=schema_to_json(from_arrow(SCHEMA)),
             partition_columns=partition_by,
-            configuration={**(VECTORS if vectors else {}), **(configuration or {})},
+            configuration={**(DELETION_VECTORS if dvs else {}), **(configuration or {})},
         ),
     )
     table = DeltaTable(root)
@@ -103,10 +103,10 @@ def of_kind(root: Path, kind: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_what_is_left_is_read_equal_by_others(
-    tmp_path: Path, vectors: bool, partition_by: tuple[str, ...]
+    tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]
 ) -> None:
     rows = rows_of(400)
-    table = make(tmp_path, rows[:200], rows[200:], vectors=vectors, partition_by=partition_by)
+    table = make(tmp_path, rows[:200], rows[200:], dvs=dvs, partition_by=partition_by)
     assert table.delete("id % 3 = 0 AND v > 20").metrics["num_deleted_rows"] == sum(
         1 for i, _, v in rows if i % 3 == 0 and v is not None and v > 20
     )
@@ -126,7 +126,7 @@ def test_what_is_left_is_read_equal_by_others(
 
 
 def test_a_vector_keeps_the_file_and_a_second_one_names_the_rows_of_the_first(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(50), vectors=True)
+    table = make(tmp_path, rows_of(50), dvs=True)
     path = of_kind(tmp_path, "add")[0]["path"]
     table.delete("id = 3")
     table.delete("id = 4")
@@ -142,7 +142,7 @@ def test_a_vector_keeps_the_file_and_a_second_one_names_the_rows_of_the_first(tm
 
 def test_many_rows_get_a_file_of_vectors(tmp_path: Path) -> None:
     rows = rows_of(4000)
-    table = make(tmp_path, rows, vectors=True)
+    table = make(tmp_path, rows, dvs=True)
     result = table.delete("id % 2 = 1 AND id % 3 = 0")
     assert len(list(tmp_path.glob("deletion_vector_*.bin"))) == 1
     assert result.metrics["num_deletion_vectors_added"] == 1
@@ -151,8 +151,8 @@ def test_many_rows_get_a_file_of_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_a_file_that_loses_all_its_rows_is_removed(tmp_path: Path, vectors: bool) -> None:
-    table = make(tmp_path, rows_of(10), rows_of(10, start=10), vectors=vectors)
+def test_a_file_that_loses_all_its_rows_is_removed(tmp_path: Path, dvs: bool) -> None:
+    table = make(tmp_path, rows_of(10), rows_of(10, start=10), dvs=dvs)
     table.delete("id = 2")
     result = table.delete("id < 10")
     assert result.metrics["num_deleted_rows"] == 9
@@ -162,7 +162,7 @@ def test_a_file_that_loses_all_its_rows_is_removed(tmp_path: Path, vectors: bool
 
 
 def test_a_partition_goes_without_being_read(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(20), vectors=False, partition_by=("p",))
+    table = make(tmp_path, rows_of(20), dvs=False, partition_by=("p",))
     for file in tmp_path.glob("p=a/*.parquet"):
         file.write_bytes(b"nobody reads this")
     result = table.delete("p = 'a'")
@@ -172,15 +172,15 @@ def test_a_partition_goes_without_being_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_all_rows_go_without_a_predicate(tmp_path: Path, vectors: bool) -> None:
-    table = make(tmp_path, rows_of(10), vectors=vectors)
+def test_all_rows_go_without_a_predicate(tmp_path: Path, dvs: bool) -> None:
+    table = make(tmp_path, rows_of(10), dvs=dvs)
     table.delete("id = 1")
     assert table.delete().metrics["num_deleted_rows"] == 9
     assert our_rows(tmp_path) == deltalake_rows(tmp_path) == []
 
 
 def test_nothing_matches_nothing_is_committed(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(10), vectors=True)
+    table = make(tmp_path, rows_of(10), dvs=True)
     before = table.version()
     result = table.delete("v < 0")
     assert (result.committed, result.version, result.metrics["num_deleted_rows"]) == (None, None, 0)
@@ -188,7 +188,7 @@ def test_nothing_matches_nothing_is_committed(tmp_path: Path) -> None:
 
 
 def test_a_key_is_noted_even_if_nothing_matched_and_then_the_statement_is_done(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(10), vectors=True)
+    table = make(tmp_path, rows_of(10), dvs=True)
     key = CommitProperties(txn=("job", 1))
     assert table.delete("id = 10", commit_properties=key).version is not None
     write_deltalake(table, as_table(rows_of(1, start=10)), mode="append")
@@ -202,7 +202,7 @@ def test_an_append_only_table_is_refused_before_it_is_read(tmp_path: Path) -> No
     table = make(
         tmp_path,
         rows_of(5),
-        vectors=False,
+        dvs=False,
         configuration={"delta.appendOnly": "true"},
         features=("appendOnly",),
     )
@@ -215,7 +215,7 @@ def test_an_append_only_table_is_refused_before_it_is_read(tmp_path: Path) -> No
 def test_a_feature_that_is_not_written_is_refused_before_any_file(tmp_path: Path) -> None:
     table = make(
         tmp_path,
-        vectors=True,
+        dvs=True,
         features=("inCommitTimestamp-preview",),
         configuration={"delta.enableInCommitTimestamps-preview": "true"},
     )
@@ -224,7 +224,7 @@ def test_a_feature_that_is_not_written_is_refused_before_any_file(tmp_path: Path
 
 
 def test_two_deletes_that_rewrite_one_file_conflict_and_leave_no_file(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(4000), vectors=False)
+    table = make(tmp_path, rows_of(4000), dvs=False)
     stale = table.snapshot
     table.delete("id % 5 = 1")
     before = sorted(tmp_path.rglob("*.*"))
@@ -234,7 +234,7 @@ def test_two_deletes_that_rewrite_one_file_conflict_and_leave_no_file(tmp_path: 
 
 
 def test_two_deletes_of_one_file_by_vectors_both_happen(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(4000), vectors=True)
+    table = make(tmp_path, rows_of(4000), dvs=True)
     stale = table.snapshot
     table.delete("id % 5 = 1")
     assert delete_rows(stale, "id % 5 <= 2").metrics["num_deleted_rows"] == 1600
@@ -243,7 +243,7 @@ def test_two_deletes_of_one_file_by_vectors_both_happen(tmp_path: Path) -> None:
 
 
 def test_a_delete_conflicts_with_matching_rows_that_came_only_where_it_must(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(50), vectors=True)
+    table = make(tmp_path, rows_of(50), dvs=True)
     stale = table.snapshot
     write_deltalake(table, as_table(rows_of(5, start=1000)), mode="append")
     assert delete_rows(stale, "id = 3").committed is not None
@@ -252,7 +252,7 @@ def test_a_delete_conflicts_with_matching_rows_that_came_only_where_it_must(tmp_
 
 def test_replace_where_and_overwrite_heed_vectors(tmp_path: Path) -> None:
     rows = rows_of(40)
-    table = make(tmp_path, rows, vectors=True)
+    table = make(tmp_path, rows, dvs=True)
     table.delete("id IN (3, 30)")
     new = [(30, "n", 1.0)]
     write_deltalake(table, as_table(new), mode="overwrite", predicate="id >= 20")
@@ -264,7 +264,7 @@ def test_replace_where_and_overwrite_heed_vectors(tmp_path: Path) -> None:
 
 
 def test_the_history_says_what_was_done(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(10), vectors=False)
+    table = make(tmp_path, rows_of(10), dvs=False)
     table.delete("id = 1")
     (info,) = of_kind(tmp_path, "commitInfo")
     assert info["operation"] == "DELETE"
@@ -295,16 +295,16 @@ STEPS = st.lists(
 
 
 @settings(max_examples=25)
-@given(steps=STEPS, vectors=st.booleans(), partitioned=st.booleans())
+@given(steps=STEPS, dvs=st.booleans(), partitioned=st.booleans())
 def test_any_sequence_leaves_the_rows_of_a_model(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[str, int]],
-    vectors: bool,
+    dvs: bool,
     partitioned: bool,
 ) -> None:
     root = tmp_path_factory.mktemp("model")
     model = rows_of(20)
-    table = make(root, model, vectors=vectors, partition_by=("p",) if partitioned else ())
+    table = make(root, model, dvs=dvs, partition_by=("p",) if partitioned else ())
     for text, number in steps:
         if text == "append":
             new = rows_of(number, start=number * 3)

@@ -93,11 +93,11 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("vectors", [True, False])
-def test_statements_over_many_files_are_as_over_one(tmp_path: Path, vectors: bool) -> None:
+def test_statements_over_many_files_are_as_over_one(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(600)
     parts = [rows[start : start + 100] for start in range(0, 600, 100)]
-    table = make(tmp_path / "many", *parts, vectors=vectors)
-    one = make(tmp_path / "one", rows, vectors=vectors)
+    table = make(tmp_path / "many", *parts, dvs=dvs)
+    one = make(tmp_path / "one", rows, dvs=dvs)
     for each in (table, one):
         assert each.update({"v": "id"}, "id % 7 = 0").metrics["num_updated_rows"] == 86
         assert each.delete("id % 5 = 1 OR id BETWEEN 90 AND 210").metrics["num_deleted_rows"] == 217
@@ -108,9 +108,9 @@ def test_statements_over_many_files_are_as_over_one(tmp_path: Path, vectors: boo
 
 @pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("vectors", [True, False])
-def test_an_update_that_fails_in_one_file_leaves_none(tmp_path: Path, vectors: bool) -> None:
+def test_an_update_that_fails_in_one_file_leaves_none(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(400)
-    table = make(tmp_path, *(rows[start : start + 100] for start in range(0, 400, 100)), vectors=vectors)
+    table = make(tmp_path, *(rows[start : start + 100] for start in range(0, 400, 100)), dvs=dvs)
     before, was = sorted(tmp_path.rglob("*.*")), our_rows(tmp_path)
     with pytest.raises(ExpressionError):
         table.update({"v": "CAST(CASE WHEN id = 250 THEN 'x' ELSE '1' END AS INT)"})

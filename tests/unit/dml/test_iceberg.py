@@ -25,7 +25,7 @@ from tests.support.log_builder import add
 from tests.support.rows import canonical_rows
 
 V1, V2 = "delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"
-VECTORS = "delta.enableDeletionVectors"
+DELETION_VECTORS = "delta.enableDeletionVectors"
 ROWS = pa.table(
     {
         "id": pa.array([1, 2, 3, 4], pa.int64()),
@@ -143,10 +143,10 @@ def test_arrays_and_maps_have_ids_of_their_own(tmp_path: Path) -> None:
     ("key", "more", "rows", "text"),
     [
         (V1, {}, NESTED, "items is of the type array"),
-        (V1, {VECTORS: "true"}, ROWS, "lists deletionVectors"),
+        (V1, {DELETION_VECTORS: "true"}, ROWS, "lists deletionVectors"),
         (V1, {"delta.columnMapping.mode": "none"}, ROWS, "neither name nor id"),
         (V1, {V2: "true"}, ROWS, "icebergCompatV1 is active, too"),
-        (V2, {VECTORS: "true"}, ROWS, "enableDeletionVectors is true"),
+        (V2, {DELETION_VECTORS: "true"}, ROWS, "enableDeletionVectors is true"),
     ],
 )
 def test_a_table_that_breaks_a_rule_is_not_created(
@@ -169,7 +169,7 @@ CHANGES: dict[str, Callable[[DeltaTable], Any]] = {
         table, ROWS, mode="overwrite", schema_mode="overwrite", partition_by=[]
     ),
     "void column": lambda table: table.alter.add_columns(StructField(name="v", data_type=VOID)),
-    "vectors": lambda table: table.alter.set_properties({VECTORS: "true"}),
+    "vectors": lambda table: table.alter.set_properties({DELETION_VECTORS: "true"}),
     "both": lambda table: table.alter.set_properties({V1: "true", V2: "true"}),
     "a file without a count": lambda table: (
         Transaction.begin(table.snapshot, operation="WRITE").add(add("x.parquet", stats="{}")).commit()
@@ -255,7 +255,7 @@ def test_off_again_and_dropped(tmp_path: Path, key: str, other: str) -> None:
 
     assert feature not in supported_features(table.protocol())
     assert key not in table.metadata().configuration
-    table.alter.set_properties({VECTORS: "true"})
+    table.alter.set_properties({DELETION_VECTORS: "true"})
     table.delete("id = 1")
     assert same_rows(tmp_path)
     assert other not in table.metadata().configuration

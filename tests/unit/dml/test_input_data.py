@@ -67,11 +67,11 @@ def test_a_frame_that_arrow_cannot_take_is_refused(tmp_path: Path) -> None:
 def test_categories_of_any_layout_are_written(
     tmp_path: Path, index: pa.DataType, values: pa.DataType
 ) -> None:
-    texts = [b"x", b"y"] if values == pa.binary_view() else ["x", "y"]
-    column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], index), pa.array(texts, values))
+    strings = [b"x", b"y"] if values == pa.binary_view() else ["x", "y"]
+    column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], index), pa.array(strings, values))
     write_deltalake(tmp_path, pa.table({"id": [1, 2, 3, 4], "kind": column}))
     found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("id")
-    assert found["kind"].to_pylist() == [texts[0], None, texts[1], texts[0]]
+    assert found["kind"].to_pylist() == [strings[0], None, strings[1], strings[0]]
 
 
 def test_categories_may_be_partition_columns(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_is_no_rows(tmp_path: Path, data: object) -> None:
     assert not (tmp_path / "t").exists()
 
 
-def not_text() -> pa.Array:
+def not_string() -> pa.Array:
     offsets = pa.array([0, 1, 3], pa.int32()).buffers()[1]
     return pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff\xfe")])
 
@@ -81,11 +81,11 @@ def not_text() -> pa.Array:
 @pytest.mark.parametrize(
     ("column", "partition_by"),
     [
-        (not_text(), None),
-        (not_text(), ["c"]),
-        (pa.StructArray.from_arrays([not_text()], ["x"]), None),
-        (pa.ListArray.from_arrays([0, 1, 2], not_text()), None),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 1]), not_text()), None),
+        (not_string(), None),
+        (not_string(), ["c"]),
+        (pa.StructArray.from_arrays([not_string()], ["x"]), None),
+        (pa.ListArray.from_arrays([0, 1, 2], not_string()), None),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1]), not_string()), None),
     ],
 )
 def test_bytes_that_are_no_text_are_refused(

@@ -17,7 +17,7 @@ from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.row_ids import DOMAIN, PRESERVED_TAG, watermark_of
 
 TRACKED = {"delta.enableRowTracking": "true"}
-VECTORS = {"delta.enableDeletionVectors": "true"}
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
 NAMES = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -116,7 +116,7 @@ def test_overwriting_gives_new_ids(tmp_path: Path) -> None:
     assert watermark(tmp_path) == 22
 
 
-@pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["rewriting", "vectors"])
+@pytest.mark.parametrize("configuration", [{}, DELETION_VECTORS], ids=["rewriting", "vectors"])
 def test_replacing_some_rows_keeps_the_others_ids(tmp_path: Path, configuration: dict[str, str]) -> None:
     make(tmp_path, configuration=configuration)
     before = found(tmp_path)
@@ -129,7 +129,7 @@ def test_replacing_some_rows_keeps_the_others_ids(tmp_path: Path, configuration:
     assert preserved(tmp_path) == "true"
 
 
-@pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["rewriting", "vectors"])
+@pytest.mark.parametrize("configuration", [{}, DELETION_VECTORS], ids=["rewriting", "vectors"])
 def test_deleting_keeps_the_ids_of_the_rows_that_stay(tmp_path: Path, configuration: dict[str, str]) -> None:
     make(tmp_path, configuration=configuration)
     before = found(tmp_path)
@@ -142,7 +142,7 @@ def test_deleting_keeps_the_ids_of_the_rows_that_stay(tmp_path: Path, configurat
     assert found(tmp_path)[100][0] > max(row_id for row_id, _ in before.values())
 
 
-@pytest.mark.parametrize("configuration", [{}, VECTORS], ids=["rewriting", "vectors"])
+@pytest.mark.parametrize("configuration", [{}, DELETION_VECTORS], ids=["rewriting", "vectors"])
 def test_maintenance_keeps_ids(tmp_path: Path, configuration: dict[str, str]) -> None:
     make(tmp_path / "t", configuration=configuration)
     root = tmp_path / "t"
@@ -203,7 +203,7 @@ def test_an_empty_table_is_altered_in_one_commit(tmp_path: Path) -> None:
 
 
 def test_files_without_statistics_of_columns_still_say_how_many_rows(tmp_path: Path) -> None:
-    make(tmp_path, configuration={"delta.dataSkippingNumIndexedCols": "0", **VECTORS})
+    make(tmp_path, configuration={"delta.dataSkippingNumIndexedCols": "0", **DELETION_VECTORS})
     DeltaTable(tmp_path).delete("n = 3")
     assert sorted(found(tmp_path)) == [n for n in range(20) if n != 3]
 
@@ -211,7 +211,7 @@ def test_files_without_statistics_of_columns_still_say_how_many_rows(tmp_path: P
 def test_vectors_are_turned_on_for_a_table_that_has_rows(tmp_path: Path) -> None:
     write_deltalake(tmp_path, rows(*range(10)))
     table = DeltaTable(tmp_path)
-    table.alter.set_properties(VECTORS)
+    table.alter.set_properties(DELETION_VECTORS)
     protocol = table.protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
     assert "deletionVectors" in (protocol.reader_features or ())
@@ -224,7 +224,7 @@ def test_vectors_are_turned_on_for_a_table_that_has_rows(tmp_path: Path) -> None
 
 
 def test_vectors_are_created_with_the_table(tmp_path: Path) -> None:
-    table = DeltaTable.create(tmp_path, schema=rows().schema, configuration=VECTORS)
+    table = DeltaTable.create(tmp_path, schema=rows().schema, configuration=DELETION_VECTORS)
     write_deltalake(table, rows(*range(10)), mode="append")
     assert table.delete("n < 3").metrics["num_deletion_vectors_added"] == 1
     with pytest.raises(ConfigurationError):

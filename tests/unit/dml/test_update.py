@@ -49,10 +49,10 @@ def changed(rows: list[Row], matches: Callable[[Row], bool], to: Callable[[Row],
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_updated_rows_are_read_equal_by_others(
-    tmp_path: Path, vectors: bool, partition_by: tuple[str, ...]
+    tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]
 ) -> None:
     rows = rows_of(300)
-    table = make(tmp_path, rows[:200], rows[200:], vectors=vectors, partition_by=partition_by)
+    table = make(tmp_path, rows[:200], rows[200:], dvs=dvs, partition_by=partition_by)
     result = table.update({"v": "v * 2 + id", "p": "CASE WHEN p = 'a' THEN 'c' ELSE p END"}, "id % 3 = 0")
 
     def to(row: Row) -> Row:
@@ -61,7 +61,7 @@ def test_updated_rows_are_read_equal_by_others(
 
     expected = changed(rows, lambda row: row[0] % 3 == 0, to)
     assert result.metrics["num_updated_rows"] == 100
-    assert result.metrics["num_copied_rows"] == (0 if vectors else 200)
+    assert result.metrics["num_copied_rows"] == (0 if dvs else 200)
     assert our_rows(tmp_path) == expected
     assert deltalake_rows(tmp_path) == expected
     assert duckdb_rows(tmp_path) == expected
@@ -87,11 +87,11 @@ def test_deltalake_comes_to_the_same_rows_and_counts(tmp_path: Path) -> None:
 
 
 def test_old_rows_go_by_vector_and_new_ones_come_in_a_file(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(50), vectors=True)
+    table = make(tmp_path, rows_of(50), dvs=True)
     path = of_kind(tmp_path, "add")[0]["path"]
     table.update({"v": "0"}, "id IN (3, 4)")
-    with_vector, new = of_kind(tmp_path, "add")
-    assert (with_vector["path"], with_vector["deletionVector"]["cardinality"]) == (path, 2)
+    with_deletion_vector, new = of_kind(tmp_path, "add")
+    assert (with_deletion_vector["path"], with_deletion_vector["deletionVector"]["cardinality"]) == (path, 2)
     assert "deletionVector" not in new
     assert [remove["path"] for remove in of_kind(tmp_path, "remove")] == [path]
     (info,) = of_kind(tmp_path, "commitInfo")
@@ -100,7 +100,7 @@ def test_old_rows_go_by_vector_and_new_ones_come_in_a_file(tmp_path: Path) -> No
 
 
 def test_assigning_what_a_row_has_counts_and_no_match_commits_nothing(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(10), vectors=False)
+    table = make(tmp_path, rows_of(10), dvs=False)
     assert table.update({"id": "id"}, "id < 3").metrics["num_updated_rows"] == 3
     before = table.version()
     assert table.update({"id": "id"}, "id < 0").committed is None
@@ -275,7 +275,7 @@ def test_a_python_value_is_taken_exactly_or_not_at_all(tmp_path: Path, column: s
 
 
 def test_a_tree_is_an_expression_and_names_match_without_case(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(3), vectors=False)
+    table = make(tmp_path, rows_of(3), dvs=False)
     plus = Arithmetic(ArithmeticOperator.ADD, Column(("ID",)), Literal(10))
     table.update({"Id": plus})
     assert {row[0] for row in our_rows(tmp_path)} == {10, 11, 12}
@@ -339,7 +339,7 @@ def test_an_append_only_table_is_refused(tmp_path: Path) -> None:
     table = make(
         tmp_path,
         rows_of(5),
-        vectors=False,
+        dvs=False,
         configuration={"delta.appendOnly": "true"},
         features=("appendOnly",),
     )
@@ -348,7 +348,7 @@ def test_an_append_only_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_key_makes_the_statement_happen_once(tmp_path: Path) -> None:
-    table = make(tmp_path, rows_of(5), vectors=True)
+    table = make(tmp_path, rows_of(5), dvs=True)
     key = CommitProperties(txn=("job", 1))
     table.update({"id": "id + 1"}, commit_properties=key)
     again = table.update({"id": "id + 1"}, commit_properties=key).committed
@@ -358,8 +358,8 @@ def test_a_key_makes_the_statement_happen_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("vectors", "predicate"), [(True, "id < 3"), (False, "id = 2")])
-def test_a_second_update_conflicts_and_leaves_no_file(tmp_path: Path, vectors: bool, predicate: str) -> None:
-    table = make(tmp_path, rows_of(4000), vectors=vectors)
+def test_a_second_update_conflicts_and_leaves_no_file(tmp_path: Path, dvs: bool, predicate: str) -> None:
+    table = make(tmp_path, rows_of(4000), dvs=dvs)
     stale = table.snapshot
     table.update({"v": "1"}, "id = 1")
     before = sorted(tmp_path.rglob("*.*"))
@@ -373,7 +373,7 @@ def test_by_vectors_other_rows_of_a_file_are_updated_at_the_same_time(tmp_path: 
     table = make(
         tmp_path,
         rows,
-        vectors=True,
+        dvs=True,
         configuration={"delta.enableChangeDataFeed": "true"},
         features=("changeDataFeed",),
     )
@@ -404,11 +404,11 @@ TRACKED = {
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_rows_keep_their_ids_and_only_updated_ones_a_new_version(tmp_path: Path, vectors: bool) -> None:
+def test_rows_keep_their_ids_and_only_updated_ones_a_new_version(tmp_path: Path, dvs: bool) -> None:
     table = make(
         tmp_path,
         rows_of(20),
-        vectors=vectors,
+        dvs=dvs,
         configuration=TRACKED,
         features=("rowTracking", "domainMetadata"),
     )

@@ -61,7 +61,7 @@ def test_rewritten_rows_stay_in_their_order(tmp_path: Path) -> None:
 def test_old_values_are_read_where_a_new_one_depends_on_them(
     tmp_path: Path, updates: dict[str, str], unread: set[str]
 ) -> None:
-    table = make(tmp_path, rows_of(60), vectors=True)
+    table = make(tmp_path, rows_of(60), dvs=True)
     plan = WritePlan.of(table.snapshot.protocol, table.snapshot.metadata)
     assert Assignments(updates, None, plan=plan, now_us=0).unread == unread
     peer_write(str(tmp_path / "theirs"), as_table(rows_of(60)))

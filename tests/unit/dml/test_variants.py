@@ -131,8 +131,8 @@ def test_a_struct_of_the_same_fields_stays_a_struct(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
-def test_rows_are_deleted_updated_and_moved(table: DeltaTable, vectors: str) -> None:
-    table.alter.set_properties({"delta.enableDeletionVectors": vectors})
+def test_rows_are_deleted_updated_and_moved(table: DeltaTable, dvs: str) -> None:
+    table.alter.set_properties({"delta.enableDeletionVectors": dvs})
     write_deltalake(table, rows(4), mode="append")
     table.delete("id = 3 OR (id > 4 AND v IS NULL)")
     table.update({"id": "id + 100"}, "id = 0")

@@ -56,15 +56,15 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def with_vector(root: Path) -> Path:
+def with_deletion_vector(root: Path) -> Path:
     """The same with a deletion vector on the second file, which the protocol knows nothing of."""
     (file,) = (a for a in commit_actions(LocalLogStore(root), 1) if isinstance(a, AddFile))
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="i", path_or_inline_dv="wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
         size_in_bytes=40, cardinality=1,
     )  # fmt: skip
     fields = {name: getattr(file, name) for name in AddFile.__dataclass_fields__}
-    commit(root, 2, AddFile(**fields | {"deletion_vector": vector}))
+    commit(root, 2, AddFile(**fields | {"deletion_vector": dv}))
     return root
 
 
@@ -96,27 +96,29 @@ def test_maintenance_asks_before_it_works(root: Path) -> None:
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_deletion_vector_without_its_feature_is_not_read_over(with_vector: Path, checkpointed: bool) -> None:
-    store = LocalLogStore(with_vector)
+def test_deletion_vector_without_its_feature_is_not_read_over(
+    with_deletion_vector: Path, checkpointed: bool
+) -> None:
+    store = LocalLogStore(with_deletion_vector)
     if checkpointed:
         write_checkpoint(Snapshot.load(store))
         for version in range(3):
             store.delete(commit_path(version))
-    table = DeltaTable(with_vector)
+    table = DeltaTable(with_deletion_vector)
     for read in (
         table.to_pyarrow_table,
         lambda: list(table.to_batches()),
         table.optimize.compact,
         lambda: Scan(table.snapshot, predicate="id > 2"),
-        lambda: write_deltalake(with_vector, rows(4), mode="overwrite", predicate="id = 4"),
+        lambda: write_deltalake(with_deletion_vector, rows(4), mode="overwrite", predicate="id = 4"),
     ):
         with pytest.raises(CorruptLogError, match="does not list the feature deletionVectors"):
             read()
 
 
-def test_versions_before_the_vector_are_read_and_appending_goes_on(with_vector: Path) -> None:
-    assert DeltaTable(with_vector, version=1).to_pyarrow_table().num_rows == 4
-    committed = write_deltalake(with_vector, rows(5), mode="append")
+def test_versions_before_the_vector_are_read_and_appending_goes_on(with_deletion_vector: Path) -> None:
+    assert DeltaTable(with_deletion_vector, version=1).to_pyarrow_table().num_rows == 4
+    committed = write_deltalake(with_deletion_vector, rows(5), mode="append")
     assert committed is not None
     assert committed.version == 3
 

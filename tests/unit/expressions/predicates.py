@@ -42,7 +42,7 @@ SCHEMA = pa.schema(
 
 EPOCH = dt.datetime(1970, 1, 1)
 _LONG = "abcdefghijklmnopqrstuvwxyz012345"
-_TEXTS = [
+_STRINGS = [
     "",
     "a",
     "ab",
@@ -66,7 +66,7 @@ VALUES = {
     "j": st.integers(-5, 5),
     "x": st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 1.0, 2.5, math.inf, math.nan]),
     "y": st.sampled_from([-1.5, 0.0, 1.0, 2.5, math.nan]),
-    "s": st.sampled_from(_TEXTS),
+    "s": st.sampled_from(_STRINGS),
     "d": st.integers(-3, 3).map(lambda n: dt.date(2000, 1, 1) + dt.timedelta(days=n)),
     "t": _MICROS.map(lambda n: (EPOCH + dt.timedelta(microseconds=n)).replace(tzinfo=dt.UTC)),
     "n": _MICROS.map(lambda n: EPOCH + dt.timedelta(microseconds=n)),

@@ -160,12 +160,12 @@ def test_constants_alone(text, expected):
     ],
 )
 def test_texts_searched_for_another_column(name, holds):
-    texts, parts = DATA.column("s").to_pylist(), DATA.column("part").to_pylist()
+    strings, parts = DATA.column("s").to_pylist(), DATA.column("part").to_pylist()
 
     def expected(left, right):
         return [None if a is None or b is None else holds(a, b) for a, b in zip(left, right, strict=True)]
 
-    assert values_of(f"{name}(s, part)") == expected(texts, parts)
+    assert values_of(f"{name}(s, part)") == expected(strings, parts)
     assert values_of(f"{name}('abc', part)") == expected(["abc"] * 8, parts)
 
 

@@ -11,10 +11,10 @@ from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.parse import parse, parse_predicate, parse_value
 from delta_core.schema.arrow import from_arrow
 
-TEXTS = ["abc", "a%c", "a!c", r"a\c", None]
+STRINGS = ["abc", "a%c", "a!c", r"a\c", None]
 DATA = pa.table(
     {
-        "s": TEXTS,
+        "s": STRINGS,
         "f": [True, False, True, False, None],
         "deep": [{"b": {"c": {"d": {"e": n}}}} for n in range(5)],
     }
@@ -39,7 +39,7 @@ SCHEMA = from_arrow(DATA.schema)
 )
 def test_patterns_with_an_escape(text, expected):
     found = evaluate(parse_predicate(text, SCHEMA), DATA).to_pylist()
-    assert {value for value, keep in zip(TEXTS, found, strict=True) if keep} == expected
+    assert {value for value, keep in zip(STRINGS, found, strict=True) if keep} == expected
     assert found[-1] is None
 
 
@@ -65,7 +65,7 @@ def test_a_name_of_many_parts_is_one_column():
 
 def test_binary_as_a_function_casts():
     found = evaluate(parse_value("binary(s)", SCHEMA), DATA).to_pylist()
-    assert found == [None if text is None else text.encode() for text in TEXTS]
+    assert found == [None if text is None else text.encode() for text in STRINGS]
 
 
 @pytest.mark.parametrize(

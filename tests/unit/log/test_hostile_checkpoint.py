@@ -133,12 +133,12 @@ def test_a_file_that_is_removed_and_live_at_once(log: LogBuilder) -> None:
     write_checkpoint(Snapshot.load(log.store, clock=log.clock))
     path = log.log / NAME.replace("3", "4")
 
-    def texts(table: pa.Table, kind: str) -> list[str | None]:
+    def strings(table: pa.Table, kind: str) -> list[str | None]:
         return [None if row is None else row["path"] for row in table.column(kind).to_pylist()]
 
     table = pq.read_table(path)
-    live = next(text for text in texts(table, "add") if text is not None)
-    paths = [None if text is None else live for text in texts(table, "remove")]
+    live = next(text for text in strings(table, "add") if text is not None)
+    paths = [None if text is None else live for text in strings(table, "remove")]
     pq.write_table(with_child(table, "remove", "path", pa.array(paths)), path, store_schema=False)
     log.remove_commits(range(5))
     snapshot = Snapshot.load(log.store, clock=log.clock)

@@ -29,7 +29,7 @@ from tests.support.log_builder import NOW_MS, LogBuilder, add, metadata, protoco
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 FEATURES = frozenset({"v2Checkpoint"})
-VECTOR = DeletionVectorDescriptor(
+DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline_dv="dv", offset=1, size_in_bytes=1, cardinality=2
 )
 
@@ -236,7 +236,7 @@ def test_deletion_vectors_are_found_wherever_the_files_are(log: V2Log) -> None:
         path.unlink()
         return reader.has_deletion_vectors
 
-    marked = add("m", deletion_vector=VECTOR)
+    marked = add("m", deletion_vector=DELETION_VECTOR)
     assert not has_vectors(action_to_json(add("a")), log.sidecar("x.parquet", add("b")))
     assert has_vectors(action_to_json(marked))
     assert has_vectors(log.sidecar("x.parquet", add("b")), log.sidecar("y.parquet", marked))

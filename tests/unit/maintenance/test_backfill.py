@@ -21,13 +21,13 @@ from delta_core.maintenance.backfill import enable_row_tracking
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.row_ids import DOMAIN, watermark_of
 from delta_core.transaction.transaction import Transaction
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.writable_features import let_write
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
                 return
             latest = removing.refresh()
             gone = latest.files.to_table().slice(0, 1)
-            transaction = Transaction.begin(latest, operation="DELETE", surface=Surface.REWRITE)
+            transaction = Transaction.begin(latest, operation="DELETE", writer_kind=WriterKind.REWRITE)
             raise_for_result(transaction.add(*remove_actions(gone, deletion_timestamp_ms=1)).commit())
 
     result = enable_row_tracking(removing, observer=Removes())
@@ -145,7 +145,7 @@ def test_a_vacuum_that_begins_meanwhile_is_only_another_try(tmp_path: Path) -> N
             transaction = Transaction.begin(
                 snapshot_of(tmp_path),
                 operation="VACUUM START",
-                surface=Surface.VACUUM,
+                writer_kind=WriterKind.VACUUM,
                 operation_parameters={"specifiedRetentionMillis": 0},
             )
             raise_for_result(transaction.commit())
@@ -170,7 +170,7 @@ def test_writers_that_never_let_it_finish_are_an_error(tmp_path: Path) -> None:
             gone = latest.files.to_table().slice(0, 1)
             if RemovesAlways.seen == 1:
                 return
-            transaction = Transaction.begin(latest, operation="DELETE", surface=Surface.REWRITE)
+            transaction = Transaction.begin(latest, operation="DELETE", writer_kind=WriterKind.REWRITE)
             raise_for_result(transaction.add(*remove_actions(gone, deletion_timestamp_ms=1)).commit())
 
     with pytest.raises(ConcurrentDeleteReadError):
@@ -221,12 +221,12 @@ def test_deletion_vectors_and_tags_stay_and_positions_count(tmp_path: Path) -> N
         for text in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
         if (add := json.loads(text).get("add"))
     ]
-    vector = inline_vector([0, 4])
+    dv = inline_deletion_vector([0, 4])
     line["deletionVector"] = {
-        "storageType": vector.storage_type,
-        "pathOrInlineDv": vector.path_or_inline_dv,
-        "sizeInBytes": vector.size_in_bytes,
-        "cardinality": vector.cardinality,
+        "storageType": dv.storage_type,
+        "pathOrInlineDv": dv.path_or_inline_dv,
+        "sizeInBytes": dv.size_in_bytes,
+        "cardinality": dv.cardinality,
     }
     line["tags"] = {"a": "b"}
     protocol = {
@@ -243,7 +243,7 @@ def test_deletion_vectors_and_tags_stay_and_positions_count(tmp_path: Path) -> N
     assert ids(tmp_path) == {n: (n, 3) for n in range(10) if n not in (0, 4)}
     row = snapshot_of(tmp_path).files.to_table().to_pylist()[0]
     assert dict(row["tags"]) == {"a": "b"}
-    assert row["deletion_vector"]["path_or_inline_dv"] == vector.path_or_inline_dv
+    assert row["deletion_vector"]["path_or_inline_dv"] == dv.path_or_inline_dv
 
 
 def test_a_suspension_ends_and_the_key_goes_with_the_last_commit(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_suspension_ends_and_the_key_goes_with_the_last_commit(tmp_path: Path)
     metadata = Metadata(
         id=latest.metadata.id, schema_string=latest.metadata.schema_string, configuration=configuration
     )
-    transaction = Transaction.begin(latest, operation="SET", surface=Surface.REWRITE)
+    transaction = Transaction.begin(latest, operation="SET", writer_kind=WriterKind.REWRITE)
     raise_for_result(transaction.add(protocol, metadata).commit())
     result = enable_row_tracking(snapshot_of(tmp_path), properties=CommitProperties(txn=("job", 3)))
     after = snapshot_of(tmp_path)

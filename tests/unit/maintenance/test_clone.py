@@ -28,8 +28,8 @@ from delta_core.maintenance.clone import apply_clone, plan_clone
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.file_actions import add_actions
+from tests.support.deletion_vector_tables import every_kind_of_deletion_vector
 from tests.support.log_builder import LogBuilder, metadata, protocol
-from tests.support.vector_tables import every_kind_of_vector
 
 MakeTable = Callable[..., Path]
 
@@ -205,7 +205,7 @@ def test_a_clone_of_a_shallow_clone(make_table: MakeTable, tmp_path: Path, shall
 @pytest.mark.slow
 @pytest.mark.parametrize("shallow", [True, False])
 def test_deletion_vectors_are_the_clones_too(tmp_path: Path, shallow: bool) -> None:
-    table = every_kind_of_vector(tmp_path / "t")
+    table = every_kind_of_deletion_vector(tmp_path / "t")
     clone_table(tmp_path / "t", tmp_path / "c", shallow=shallow)
     expected = sorted(table.expected[-1])
     # DuckDB takes no absolute path of a data file.

@@ -72,13 +72,13 @@ def without(source: Path, origin: Path, target: Path, **options: Any) -> None:
 
 def logged(path: Path) -> str:
     """All texts of a log, Parquet files among them."""
-    texts = []
+    strings = []
     for file in (path / "_delta_log").rglob("*"):
         if file.suffix == ".parquet":
-            texts.append(str(pq.read_table(file).to_pylist()))
+            strings.append(str(pq.read_table(file).to_pylist()))
         elif file.is_file():
-            texts.append(file.read_text())
-    return "\n".join(texts)
+            strings.append(file.read_text())
+    return "\n".join(strings)
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])

@@ -14,7 +14,7 @@ from delta_core import clone_table, write_deltalake
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.errors import CloneError, CorruptLogError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.clone.translation import vector_place
+from delta_core.maintenance.clone.translation import deletion_vector_place
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo
@@ -72,8 +72,8 @@ def test_a_copy_of_another_size_is_none(source: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_vector_without_a_place_is_a_damaged_log(source: Path) -> None:
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="u", path_or_inline_dv="too short", size_in_bytes=4, cardinality=1
     )
     with pytest.raises(CorruptLogError, match="cannot be found"):
-        vector_place(vector, source=LocalLogStore(source), access=TABLE_ONLY)
+        deletion_vector_place(dv, source=LocalLogStore(source), access=TABLE_ONLY)

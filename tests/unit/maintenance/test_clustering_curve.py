@@ -148,10 +148,10 @@ def test_samples_of_parts_are_merged_from_json() -> None:
         column = pa.array([None if n % 3 == 0 else f"{part}-{n}" for n in range(100)], pa.string())
         sampler.add([sort_values(column), sort_values(pa.array(range(100)))])
         whole.merge(json.loads(json.dumps(sampler.to_json())))
-    texts, numbers = whole.columns()
-    assert len(texts.values) == len(numbers.values) == 64
-    assert texts.nulls is not None
-    for text, null, number in zip(texts.values, texts.nulls, numbers.values, strict=True):
+    strings, numbers = whole.columns()
+    assert len(strings.values) == len(numbers.values) == 64
+    assert strings.nulls is not None
+    for text, null, number in zip(strings.values, strings.nulls, numbers.values, strict=True):
         assert null == (number % 3 == 0)
         assert null or text.endswith(f"-{number}".encode())
 

@@ -181,12 +181,12 @@ def test_a_vacuum_by_who_knows_no_vectors_leaves_those_that_older_versions_need(
     table = make(tmp_path, enableDeletionVectors="true")
     write_deltalake(table, rows(1000, 20_000), mode="append")
     table.delete("id > 1000 AND id % 3 = 0")  # too many for a vector in the log itself
-    vectors = {
+    dvs = {
         deletion_vector_path(DeletionVectorDescriptor(**row["deletion_vector"]), root_uri=table.table_uri)
         for row in table.snapshot.files.to_table(["deletion_vector"]).to_pylist()
         if row["deletion_vector"]
     }
-    stored = vectors - {None}
+    stored = dvs - {None}
     assert stored
     dropped = table.alter.drop_feature("deletionVectors").version
     removes = actions(tmp_path, dropped - 1, "remove")

@@ -14,7 +14,7 @@ from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.feature_drop import apply, history
 from delta_core.maintenance.feature_drop.apply import drop_feature
 from delta_core.maintenance.feature_drop.history import History
-from delta_core.maintenance.feature_drop.state import vector_files_without_tombstone
+from delta_core.maintenance.feature_drop.state import deletion_vector_files_without_tombstone
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.transaction.observer import CommitPhase
@@ -74,7 +74,7 @@ class _Faster:
         clean = "delta.enableDeletionVectors" not in now.metadata.configuration
         if phase is not CommitPhase.BEFORE_PUT or not self.what or not clean:
             return
-        if vector_files_without_tombstone(now):
+        if deletion_vector_files_without_tombstone(now):
             return  # They are about to get tombstones.
         if now.files.has_deletion_vectors or not (self.path / f"_delta_log/{version - 1:020d}.json").exists():
             return
@@ -151,5 +151,5 @@ def test_a_clock_behind_the_one_that_removed_the_files_writes_tombstones_once(tm
     behind = DeltaTable(tmp_path, clock=ManualClock(SYSTEM_CLOCK.now_ms() - 3_600_000))
     behind.alter.drop_feature("deletionVectors")
     assert operations(tmp_path).count("Deletion Vector Tombstones") == 1
-    assert not vector_files_without_tombstone(snapshot_of(tmp_path))
+    assert not deletion_vector_files_without_tombstone(snapshot_of(tmp_path))
     assert ids(tmp_path) == by_peer(tmp_path)

@@ -21,8 +21,8 @@ from delta_core.errors import (
 from delta_core.maintenance.feature_drop import drop_feature
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.schema.types import DOUBLE, INTEGER, LONG, TIMESTAMP_NTZ, StructField
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.upgrade import supported_features, with_features
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
 from tests.support.dropped_tables import (
@@ -213,7 +213,7 @@ class TestMappedColumns:
                 "delta.columnMapping.id": number,
                 "delta.columnMapping.physicalName": field["name"],
             }
-        transaction = Transaction.begin(opened, operation="TEST", surface=Surface.REWRITE)
+        transaction = Transaction.begin(opened, operation="TEST", writer_kind=WriterKind.REWRITE)
         transaction.add(
             with_features(opened.protocol, ["columnMapping"]),
             replace(opened.metadata, schema_string=json.dumps(text)),
@@ -254,7 +254,7 @@ class TestMappedColumns:
         named = opened.column_mapping.physical_name(opened.schema.fields[0])
         said = json.dumps({"clusteringColumns": [[named]]})
         names = supported_features(opened.protocol) | {"clustering"}
-        transaction = Transaction.begin(opened, operation="TEST", surface=Surface.REWRITE)
+        transaction = Transaction.begin(opened, operation="TEST", writer_kind=WriterKind.REWRITE)
         transaction.add(
             replace(opened.protocol, min_reader_version=2, min_writer_version=7, writer_features=names),
             DomainMetadata(domain="delta.clustering", configuration=said),

@@ -327,14 +327,14 @@ def test_a_directory_that_may_not_be_read_hides_nothing(tmp_path: Path) -> None:
 def test_a_lost_vector_leaves_its_file_in_the_table(tmp_path: Path) -> None:
     root = tmp_path / "t"
     build(root, TABLES["tracked"])
-    vectors = list(root.rglob("*.bin"))
-    assert vectors
-    for path in vectors:
+    dvs = list(root.rglob("*.bin"))
+    assert dvs
+    for path in dvs:
         path.unlink()
     result = DeltaTable(root).repair(dry_run=False)
     assert result.committed is None
     assert {file.deletion_vector for file in result.plan.unreadable} == {
-        str(path.relative_to(root)) for path in vectors
+        str(path.relative_to(root)) for path in dvs
     }
     (path, place) = next((file.path, files_of(root)[file.path]) for file in result.plan.unreadable)
     place.unlink()

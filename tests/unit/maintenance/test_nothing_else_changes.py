@@ -37,7 +37,7 @@ from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.feature import writer_features
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from tests.support.preserved_tables import FEED, TABLES, TRACKED, Case, build, commit, fingerprint
 from tests.support.soak import drawn
@@ -62,7 +62,7 @@ class Verb:
     """
 
     run: Callable[[Path, Case], object]
-    surface: Surface
+    writer_kind: WriterKind
     rewrites: bool = False
     commits: bool = True
 
@@ -120,14 +120,14 @@ def checksum(root: Path, case: Case) -> None:
 
 
 VERBS = {
-    "compaction": Verb(run=compact, surface=Surface.REWRITE, rewrites=True),
-    "Z-order": Verb(run=z_order, surface=Surface.REWRITE, rewrites=True),
-    "purge": Verb(run=purge, surface=Surface.REWRITE, rewrites=True),
-    "vacuum": Verb(run=vacuum, surface=Surface.VACUUM),
-    "repair": Verb(run=repair, surface=Surface.RESTORE, commits=False),
-    "checkpoint": Verb(run=checkpoint, surface=Surface.CHECKPOINT, commits=False),
-    "log compaction": Verb(run=log_compaction, surface=Surface.CHECKPOINT, commits=False),
-    "checksum": Verb(run=checksum, surface=Surface.CHECKPOINT, commits=False),
+    "compaction": Verb(run=compact, writer_kind=WriterKind.REWRITE, rewrites=True),
+    "Z-order": Verb(run=z_order, writer_kind=WriterKind.REWRITE, rewrites=True),
+    "purge": Verb(run=purge, writer_kind=WriterKind.REWRITE, rewrites=True),
+    "vacuum": Verb(run=vacuum, writer_kind=WriterKind.VACUUM),
+    "repair": Verb(run=repair, writer_kind=WriterKind.RESTORE, commits=False),
+    "checkpoint": Verb(run=checkpoint, writer_kind=WriterKind.CHECKPOINT, commits=False),
+    "log compaction": Verb(run=log_compaction, writer_kind=WriterKind.CHECKPOINT, commits=False),
+    "checksum": Verb(run=checksum, writer_kind=WriterKind.CHECKPOINT, commits=False),
 }
 
 CLUSTERED = replace(
@@ -244,7 +244,7 @@ def _refusal(root: Path, case: Case, verb: Verb) -> type[DeltaError] | None:
     if verb.run is z_order and "clustering" in case.features:
         return ConfigurationError  # its own columns say where its rows go
     try:
-        snapshot_of(root).require_writable(surface=verb.surface)
+        snapshot_of(root).require_writable(writer_kind=verb.writer_kind)
     except UnsupportedTableFeatureError:
         return UnsupportedTableFeatureError
     return None
@@ -296,7 +296,7 @@ def test_a_backfill_numbers_rows_and_does_nothing_else(tmp_path: Path, name: str
     version = made(root, case)
     before, files = fingerprint(root, up_to=version), _files(root)
     try:
-        snapshot_of(root).require_writable(surface=Surface.COMMIT)
+        snapshot_of(root).require_writable(writer_kind=WriterKind.COMMIT)
         enable_row_tracking(snapshot_of(root))
     except UnsupportedTableFeatureError:
         assert snapshot_of(root).version == version
@@ -324,11 +324,11 @@ def test_no_verb_that_commits_is_refused_by_every_table(tmp_path: Path) -> None:
     for verb in VERBS.values():
         open_to = []
         for number, (name, case) in enumerate(CASES.items()):
-            root = tmp_path / f"{verb.surface.name}-{number}"
+            root = tmp_path / f"{verb.writer_kind.name}-{number}"
             if not root.exists():
                 build(root, case, appends=1)
             try:
-                snapshot_of(root).require_writable(surface=verb.surface)
+                snapshot_of(root).require_writable(writer_kind=verb.writer_kind)
             except UnsupportedTableFeatureError:
                 continue
             open_to.append(name)

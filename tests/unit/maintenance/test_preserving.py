@@ -193,12 +193,12 @@ def test_files_whose_rows_are_all_deleted_leave_no_file(tmp_path: Path) -> None:
     live = list(add_actions(snapshot.files.to_table(), data_change=True))
     actions: list[Action] = []
     for file in live:
-        vector = write_deletion_vectors(
+        dv = write_deletion_vectors(
             snapshot.store, [np.arange(COUNT, dtype=np.int64)], inline_max_bytes=1000
         ).descriptors[0]
         actions += [
             removed(file, deletion_timestamp_ms=1),
-            replace(file, deletion_vector=vector, data_change=True),
+            replace(file, deletion_vector=dv, data_change=True),
         ]
     commit(tmp_path, *actions)
     parquet = len(list(tmp_path.rglob("*.parquet")))
@@ -215,13 +215,13 @@ def test_a_vector_that_names_a_row_beyond_the_file_stops_the_rewriting(tmp_path:
     build(tmp_path, case, appends=2)
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     file = next(iter(add_actions(snapshot.files.to_table(), data_change=True)))
-    vector = write_deletion_vectors(
+    dv = write_deletion_vectors(
         snapshot.store, [np.array([COUNT], np.int64)], inline_max_bytes=1000
     ).descriptors[0]
     commit(
         tmp_path,
         removed(file, deletion_timestamp_ms=1),
-        replace(file, deletion_vector=vector, data_change=True),
+        replace(file, deletion_vector=dv, data_change=True),
     )
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     before = set(tmp_path.rglob("*.parquet"))

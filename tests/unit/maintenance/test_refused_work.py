@@ -154,7 +154,7 @@ def test_a_copy_that_is_too_short_makes_no_clone(
 @pytest.mark.parametrize(("kind", "name"), [("x", "where"), ("u", "short")])
 def test_a_vector_that_is_nowhere_makes_no_clone(tmp_path: Path, kind: str, name: str) -> None:
     features = frozenset({"deletionVectors"})
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type=kind, path_or_inline_dv=name, offset=1, size_in_bytes=40, cardinality=1
     )
     log = LogBuilder(tmp_path / "t")
@@ -163,7 +163,7 @@ def test_a_vector_that_is_nowhere_makes_no_clone(tmp_path: Path, kind: str, name
             min_reader_version=3, min_writer_version=7, reader_features=features, writer_features=features
         ),
         metadata(),
-        add("a", deletion_vector=vector),
+        add("a", deletion_vector=dv),
     )
     with pytest.raises(CorruptLogError, match=r"deletion vector of .* cannot be found"):
         apply_clone(plan_clone(_snapshot(log.root), LocalLogStore(tmp_path / "c"), shallow=False))

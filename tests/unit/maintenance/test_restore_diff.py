@@ -148,8 +148,8 @@ def test_a_type_that_widened_is_compared_by_value(tmp_path: Path, helpers: Any) 
 def test_types_without_a_common_one_differ_in_every_row_and_say_so(tmp_path: Path, helpers: Any) -> None:
     path = tmp_path / "t"
     deltalake.write_deltalake(str(path), pa.table({"id": [1, 2]}))
-    texts = pa.table({"id": ["1", "2"]})
-    deltalake.write_deltalake(str(path), texts, mode="overwrite", schema_mode="overwrite")
+    strings = pa.table({"id": ["1", "2"]})
+    deltalake.write_deltalake(str(path), strings, mode="overwrite", schema_mode="overwrite")
     diff = compared(helpers, path, 0)
     assert figures(diff) == (2, 2)
     assert diff.apart == ("id",)

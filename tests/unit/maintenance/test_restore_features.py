@@ -29,8 +29,8 @@ from delta_core.schema.json import schema_from_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.identity import identity_columns
+from tests.support.deletion_vector_tables import DeletionVectorTable, every_kind_of_deletion_vector
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
-from tests.support.vector_tables import VectorTable, every_kind_of_vector
 
 pytestmark = pytest.mark.slow
 
@@ -64,30 +64,30 @@ def actions_of(root: Path, version: int) -> list[Any]:
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> VectorTable:
-    return every_kind_of_vector(tmp_path / "t")
+def dvs(tmp_path: Path) -> DeletionVectorTable:
+    return every_kind_of_deletion_vector(tmp_path / "t")
 
 
 @pytest.mark.slow
-def test_every_version_comes_back_with_its_deleted_rows(vectors: VectorTable) -> None:
-    last = DeltaTable(vectors.root).version()
-    for version, rows in enumerate(vectors.expected, last - len(vectors.expected) + 1):
-        DeltaTable(vectors.root).restore(version)
+def test_every_version_comes_back_with_its_deleted_rows(dvs: DeletionVectorTable) -> None:
+    last = DeltaTable(dvs.root).version()
+    for version, rows in enumerate(dvs.expected, last - len(dvs.expected) + 1):
+        DeltaTable(dvs.root).restore(version)
         for reader in READERS:
-            assert reader(vectors.root) == rows, f"version {version} by {reader.__name__}"
+            assert reader(dvs.root) == rows, f"version {version} by {reader.__name__}"
 
 
-def test_files_that_differ_by_their_vectors_are_removed_and_added(vectors: VectorTable) -> None:
-    table = DeltaTable(vectors.root)
+def test_files_that_differ_by_their_vectors_are_removed_and_added(dvs: DeletionVectorTable) -> None:
+    table = DeltaTable(dvs.root)
     plan = table.restore(table.version() - 1)
     changed = {file.path for file in plan.removed}
     assert changed
     assert changed < {file.path for file in plan.added}, "a file without rows has gone meanwhile"
     assert plan.predicted()["rows_added"] == sum(file.rows or 0 for file in plan.added)
     assert (plan.predicted()["rows_added"] or 0) - (plan.predicted()["rows_removed"] or 0) == len(
-        vectors.expected[-2]
-    ) - len(vectors.expected[-1])
-    commit = actions_of(vectors.root, table.version())
+        dvs.expected[-2]
+    ) - len(dvs.expected[-1])
+    commit = actions_of(dvs.root, table.version())
     adds = {a.path: a.deletion_vector for a in commit if isinstance(a, AddFile)}
     removes = {a.path: a.deletion_vector for a in commit if isinstance(a, RemoveFile)}
     assert removes.keys() == changed
@@ -95,13 +95,13 @@ def test_files_that_differ_by_their_vectors_are_removed_and_added(vectors: Vecto
     assert table.restore(table.version()).is_empty
 
 
-def test_a_missing_vector_makes_its_file_missing(vectors: VectorTable) -> None:
-    table = DeltaTable(vectors.root)
+def test_a_missing_vector_makes_its_file_missing(dvs: DeletionVectorTable) -> None:
+    table = DeltaTable(dvs.root)
     target = table.version()
-    stored = [v for v in vectors.live_vectors if v.storage_type == "u"]
+    stored = [v for v in dvs.live_deletion_vectors if v.storage_type == "u"]
     assert stored
-    table.restore(target - len(vectors.expected) + 1)
-    for file in vectors.root.rglob("*.bin"):
+    table.restore(target - len(dvs.expected) + 1)
+    for file in dvs.root.rglob("*.bin"):
         file.unlink()
     plan = table.restore(target, dry_run=True)
     assert len(plan.missing) >= len(stored)
@@ -109,31 +109,31 @@ def test_a_missing_vector_makes_its_file_missing(vectors: VectorTable) -> None:
         table.restore(target)
     table.restore(target, ignore_missing_files=True)
     # Whole files are left out: none shows rows that are deleted.
-    assert by_us(vectors.root) < vectors.expected[-1]
-    assert by_us(vectors.root) == by_duckdb(vectors.root)
+    assert by_us(dvs.root) < dvs.expected[-1]
+    assert by_us(dvs.root) == by_duckdb(dvs.root)
 
 
-def test_a_vector_that_is_cut_short_counts_as_missing(vectors: VectorTable) -> None:
-    table = DeltaTable(vectors.root)
+def test_a_vector_that_is_cut_short_counts_as_missing(dvs: DeletionVectorTable) -> None:
+    table = DeltaTable(dvs.root)
     target = table.version()
-    table.restore(target - len(vectors.expected) + 1)
-    for file in vectors.root.rglob("*.bin"):
+    table.restore(target - len(dvs.expected) + 1)
+    for file in dvs.root.rglob("*.bin"):
         file.write_bytes(file.read_bytes()[:3])
     assert table.restore(target, dry_run=True).missing
 
 
-def test_rows_of_such_tables_are_not_compared(vectors: VectorTable) -> None:
-    snapshot = DeltaTable(vectors.root).snapshot
+def test_rows_of_such_tables_are_not_compared(dvs: DeletionVectorTable) -> None:
+    snapshot = DeltaTable(dvs.root).snapshot
     plan = plan_restore(snapshot, version=snapshot.version - 1)
     with pytest.raises(UnsupportedTableFeatureError, match="compare the rows"):
         diff_rows(snapshot, plan)
 
 
-def test_a_commit_in_between_that_matters_is_a_conflict(vectors: VectorTable) -> None:
-    snapshot = DeltaTable(vectors.root).snapshot
+def test_a_commit_in_between_that_matters_is_a_conflict(dvs: DeletionVectorTable) -> None:
+    snapshot = DeltaTable(dvs.root).snapshot
     plan = plan_restore(snapshot, version=snapshot.version - 1)
-    number, row = min(vectors.expected[-1])
-    vectors.delete({number: [row]}, inline_max_bytes=-1)
+    number, row = min(dvs.expected[-1])
+    dvs.delete({number: [row]}, inline_max_bytes=-1)
     with pytest.raises(ConcurrentModificationError):
         apply_restore(snapshot, plan)
 

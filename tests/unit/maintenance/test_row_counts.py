@@ -21,7 +21,7 @@ UNCOUNTED = {
     "delta.checkpoint.writeStatsAsJson": "false",
     "delta.checkpoint.writeStatsAsStruct": "false",
 }
-VECTORS = {"delta.enableDeletionVectors": "true"}
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
 ICEBERG = {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"}
 ROWS = pa.table({"a": list(range(10))})
 
@@ -33,8 +33,8 @@ def created(path: Path, *, files: int = 1, **more: str) -> DeltaTable:
     return DeltaTable(path)
 
 
-def with_vectors(path: Path) -> DeltaTable:
-    table = created(path, **VECTORS)
+def with_deletion_vectors(path: Path) -> DeltaTable:
+    table = created(path, **DELETION_VECTORS)
     table.delete("a < 3")
     table.create_checkpoint()
     return DeltaTable(path)
@@ -46,7 +46,7 @@ def with_unnumbered_rows(path: Path) -> DeltaTable:
     return table
 
 
-SOURCES = [with_vectors, with_unnumbered_rows]
+SOURCES = [with_deletion_vectors, with_unnumbered_rows]
 
 
 def values(path: Path, *, allowed: Path | None = None) -> list[int]:

@@ -69,8 +69,8 @@ def test_a_dictionary_hashes_as_its_values() -> None:
     assert hash_array(plain.dictionary_encode()).tolist() == hash_array(plain).tolist()
 
 
-def batch(ids: list[int], texts: list[str]) -> pa.RecordBatch:
-    return pa.record_batch({"id": pa.array(ids), "t": pa.array(texts)})
+def batch(ids: list[int], strings: list[str]) -> pa.RecordBatch:
+    return pa.record_batch({"id": pa.array(ids), "t": pa.array(strings)})
 
 
 @settings(max_examples=50)

@@ -74,8 +74,8 @@ def cloned(tmp_path: Path, **options: Any) -> tuple[Path, Path]:
         write_deltalake(source, rows(number * COUNT), mode="append")
     delete(source, [3, 8], files=99)
     clone_table(source, clone, shallow=True)
-    vectors = DeltaTable(clone).snapshot.files.to_table(["deletion_vector"])["deletion_vector"].to_pylist()
-    assert {vector["storage_type"] for vector in vectors} == {"p"}, "the source's vectors are outside, too"
+    dvs = DeltaTable(clone).snapshot.files.to_table(["deletion_vector"])["deletion_vector"].to_pylist()
+    assert {dv["storage_type"] for dv in dvs} == {"p"}, "the source's vectors are outside, too"
     write_deltalake(clone, rows(3 * COUNT), mode="append")
     DeltaTable(clone, allowed_roots=[source]).delete("id % 10 = 4")
     return source, clone

@@ -15,7 +15,7 @@ from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor, Re
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
 from delta_core.deletion_vectors import z85
-from delta_core.deletion_vectors.file_update import with_new_vector
+from delta_core.deletion_vectors.file_update import with_new_deletion_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import inline_descriptor, write_deletion_vectors
 from delta_core.errors import MaintenanceError
@@ -62,7 +62,7 @@ class Table:
         self.file(path)
         return add(path, stats='{"numRecords":1000}')
 
-    def vectors(self, *rows: list[int], prefix: bool = False) -> tuple[list[DeletionVectorDescriptor], str]:
+    def dvs(self, *rows: list[int], prefix: bool = False) -> tuple[list[DeletionVectorDescriptor], str]:
         """Vectors in one file, and its path."""
         properties = TableProperties({"delta.randomizeFilePrefixes": "true"}) if prefix else None
         store = LocalLogStore(self.root)
@@ -71,9 +71,9 @@ class Table:
         self.age(path)
         return list(written.descriptors), path
 
-    def update(self, file: AddFile, vector: DeletionVectorDescriptor, *, at_ms: int = NOW_MS) -> AddFile:
+    def update(self, file: AddFile, dv: DeletionVectorDescriptor, *, at_ms: int = NOW_MS) -> AddFile:
         """Commit a file with another vector."""
-        changed = with_new_vector(file, vector, deletion_timestamp_ms=at_ms)
+        changed = with_new_deletion_vector(file, dv, deletion_timestamp_ms=at_ms)
         assert changed.add is not None
         self.log.commit(changed.remove, changed.add)
         return changed.add
@@ -108,10 +108,10 @@ def table(tmp_path: Path) -> Table:
 @pytest.mark.parametrize("checkpointed", [False, True])
 @pytest.mark.parametrize("prefix", [False, True])
 def test_vectors_of_live_files_stay(table: Table, prefix: bool, checkpointed: bool) -> None:
-    (vector,), path = table.vectors([1, 2], prefix=prefix)
-    _, orphan = table.vectors([3], prefix=prefix)
+    (dv,), path = table.dvs([1, 2], prefix=prefix)
+    _, orphan = table.dvs([3], prefix=prefix)
     plain = table.data_file("plain.parquet")
-    table.log.commit(plain, dataclasses.replace(table.data_file("a.parquet"), deletion_vector=vector))
+    table.log.commit(plain, dataclasses.replace(table.data_file("a.parquet"), deletion_vector=dv))
     table.log.commit(
         dataclasses.replace(table.data_file("b.parquet"), deletion_vector=inline_descriptor([7]))
     )
@@ -122,16 +122,16 @@ def test_vectors_of_live_files_stay(table: Table, prefix: bool, checkpointed: bo
     assert plan.files[0].reason == "not referenced by the table, older than 168 h"
     assert table.vacuum(plan) == [orphan]
     assert (table.root / path).exists()
-    assert read_deletion_vector(LocalLogStore(table.root), vector, num_rows=10).tolist() == [1, 2]
+    assert read_deletion_vector(LocalLogStore(table.root), dv, num_rows=10).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["feature listed", "feature dropped"])
 def test_a_replaced_vector_goes_after_the_retention(tmp_path: Path, listed: bool) -> None:
     table = Table(tmp_path, listed=listed)
-    (old,), old_path = table.vectors([1])
+    (old,), old_path = table.dvs([1])
     file = dataclasses.replace(table.data_file("a.parquet"), deletion_vector=old)
     table.log.commit(file)
-    (new,), new_path = table.vectors([1, 2])
+    (new,), new_path = table.dvs([1, 2])
     if listed:
         table.update(file, new)
     else:
@@ -147,7 +147,7 @@ def test_a_replaced_vector_goes_after_the_retention(tmp_path: Path, listed: bool
 
 
 def test_a_file_of_vectors_stays_for_the_last_of_them(table: Table) -> None:
-    (first, second), path = table.vectors([1], [2])
+    (first, second), path = table.dvs([1], [2])
     one = dataclasses.replace(table.data_file("a.parquet"), deletion_vector=first)
     two = dataclasses.replace(table.data_file("b.parquet"), deletion_vector=second)
     table.log.commit(one, two)
@@ -158,7 +158,7 @@ def test_a_file_of_vectors_stays_for_the_last_of_them(table: Table) -> None:
 
 
 def test_a_longer_retention_finds_vectors_in_the_log(table: Table) -> None:
-    (old,), path = table.vectors([1])
+    (old,), path = table.dvs([1])
     file = dataclasses.replace(table.data_file("a.parquet"), deletion_vector=old)
     table.log.commit(file)
     table.update(file, inline_descriptor([1, 2]))
@@ -170,7 +170,7 @@ def test_a_longer_retention_finds_vectors_in_the_log(table: Table) -> None:
 
 
 def test_a_vector_that_a_restore_brought_back_is_kept(table: Table) -> None:
-    (old,), path = table.vectors([1, 2])
+    (old,), path = table.dvs([1, 2])
     file = dataclasses.replace(table.data_file("a.parquet"), deletion_vector=old)
     table.log.commit(file)
     now = table.update(file, inline_descriptor([1, 2, 3]))
@@ -191,18 +191,18 @@ def named(prefix: str) -> str:
 def test_every_spelling_of_a_prefix_protects(table: Table, prefix: str, directory: str) -> None:
     """Our reader takes a plain name only, but another one may have found the file."""
     path = table.file(f"{directory}/deletion_vector_{uuid.UUID(int=7)}.bin")
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="u", path_or_inline_dv=named(prefix), offset=1, size_in_bytes=1, cardinality=1
     )
     assert table.planned() == [path]
-    table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=vector))
+    table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=dv))
     assert table.planned() == []
 
 
 def test_an_absolute_path_below_the_root_protects(table: Table) -> None:
-    (vector,), path = table.vectors([4])
+    (dv,), path = table.dvs([4])
     for absolute in (f"file://{table.root}/{path}", f"{table.root}/{path}"):
-        own = dataclasses.replace(vector, storage_type="p", path_or_inline_dv=absolute)
+        own = dataclasses.replace(dv, storage_type="p", path_or_inline_dv=absolute)
         table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=own))
         assert table.planned() == []
         table.log.commit(remove("a.parquet", deletion_vector=own, deletion_timestamp_ms=LONG_AGO_MS))
@@ -228,12 +228,12 @@ def test_hostile_descriptors_neither_protect_nor_delete_outside(table: Table, tm
     for kind, text in hostile:
         if "\0" in text:
             continue
-        vector = DeletionVectorDescriptor(
+        dv = DeletionVectorDescriptor(
             storage_type=kind, path_or_inline_dv=text, offset=1, size_in_bytes=1, cardinality=1
         )
         table.log.commit(
-            dataclasses.replace(data, deletion_vector=vector),
-            remove("gone.parquet", deletion_vector=vector, deletion_timestamp_ms=NOW_MS + 30 * DAY_MS),
+            dataclasses.replace(data, deletion_vector=dv),
+            remove("gone.parquet", deletion_vector=dv, deletion_timestamp_ms=NOW_MS + 30 * DAY_MS),
         )
     store = AuditedStore(table.root)
     clock = ManualClock(NOW_MS + 30 * DAY_MS)
@@ -260,15 +260,13 @@ def test_nothing_is_deleted_when_a_vector_s_file_cannot_be_told(
 ) -> None:
     stray = table.file("stray.parquet")
     plan = table.plan()
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type=kind, path_or_inline_dv=text, offset=1, size_in_bytes=1, cardinality=1
     )
     if live:
-        table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=vector))
+        table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=dv))
     else:
-        table.log.commit(
-            remove("a.parquet", deletion_vector=vector, deletion_timestamp_ms=NOW_MS + 30 * DAY_MS)
-        )
+        table.log.commit(remove("a.parquet", deletion_vector=dv, deletion_timestamp_ms=NOW_MS + 30 * DAY_MS))
     with pytest.raises(MaintenanceError, match="Nothing is deleted: the file of the deletion vector") as info:
         table.plan()
     assert info.match(said)
@@ -279,11 +277,11 @@ def test_nothing_is_deleted_when_a_vector_s_file_cannot_be_told(
 
 
 def test_a_damaged_vector_from_before_the_retention_stops_nothing(table: Table) -> None:
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="u", path_or_inline_dv="?", offset=1, size_in_bytes=1, cardinality=1
     )
     table.file("a.parquet")
-    table.log.commit(remove("a.parquet", deletion_vector=vector))
+    table.log.commit(remove("a.parquet", deletion_vector=dv))
     assert table.planned() == ["a.parquet"]
 
 
@@ -339,7 +337,7 @@ def test_change_data_outside_of_the_table_protects_nothing(table: Table) -> None
 
 
 def test_a_pinned_version_keeps_its_vectors_and_its_change_data(table: Table) -> None:
-    (old,), vector_path = table.vectors([1])
+    (old,), vector_path = table.dvs([1])
     change = table.file("_change_data/c.parquet")
     file = dataclasses.replace(table.data_file("a.parquet"), deletion_vector=old)
     table.log.commit(file, cdc(change))
@@ -381,8 +379,8 @@ def test_what_versions_within_the_retention_need_stays_and_nothing_else(
             actions.append(remove(old.path, deletion_vector=old.deletion_vector, deletion_timestamp_ms=at_ms))
         if kind != "gone":
             rows = list(range(day + 1))
-            vector = inline_descriptor(rows) if kind == "inline" else table.vectors(rows)[0][0]
-            live[name] = dataclasses.replace(table.data_file(name), deletion_vector=vector)
+            dv = inline_descriptor(rows) if kind == "inline" else table.dvs(rows)[0][0]
+            live[name] = dataclasses.replace(table.data_file(name), deletion_vector=dv)
             actions.append(live[name])
         table.log.commit(*actions, time_ms=at_ms)
     if checkpointed:

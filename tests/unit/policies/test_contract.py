@@ -22,7 +22,7 @@ from delta_core.policies.drift import Change
 from delta_core.schema.types import ArrayType, DecimalType, StructField, StructType
 from tests.support.repository import ROOT, code_blocks
 
-TEXT = """
+STRING = """
 columns:
   - {name: id, type: bigint, nullable: false, description: of the order}
   - name: address
@@ -38,7 +38,7 @@ show_rows: false
 
 def test_a_file_becomes_a_contract(tmp_path: Path) -> None:
     path = tmp_path / "contract.yaml"
-    path.write_text(TEXT)
+    path.write_text(STRING)
     contract = load_contract(path)
     assert contract.columns is not None
     assert [str(field.data_type) for field in contract.columns] == [

@@ -11,7 +11,7 @@ from delta_core.policies.load import load_policies, parse_policies
 from delta_core.policies.resolve import resolve, resolve_all
 from delta_core.policies.score import rank, score
 
-TEXT = """
+STRING = """
 defaults:
   compaction: {target_size_bytes: 128mb, min_small_files: 4}
   vacuum: {retention_hours: 168}
@@ -30,7 +30,7 @@ tables:
 """
 
 
-def policies(text: str = TEXT, **environment: str) -> Any:
+def policies(text: str = STRING, **environment: str) -> Any:
     return parse_policies(text, source="tables.yaml", environment={"ROOT": "/data", **environment})
 
 
@@ -119,7 +119,7 @@ def test_a_bad_file_is_refused_with_key_and_cause(text: str, where: str, why: st
 
 def test_a_file_is_read_and_a_missing_one_named(tmp_path: Path) -> None:
     path = tmp_path / "tables.yaml"
-    path.write_text(TEXT)
+    path.write_text(STRING)
     assert load_policies(path, environment={"ROOT": "/r"}).model.tables["weather"].uri == "/r/gold/weather"
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_policies(tmp_path / "none.yaml")

@@ -14,23 +14,23 @@ from delta_core.replay.distinct_files import distinct_files
 from delta_core.replay.file_chunk import MemoryChunk
 
 
-def chunk(paths: list[str], vectors: list[int | None] | None = None) -> MemoryChunk:
+def chunk(paths: list[str], dvs: list[int | None] | None = None) -> MemoryChunk:
     rows = [
         {
             "path": path,
             "size_bytes": 1,
             "modification_time_ms": 1,
             "deletion_vector": None
-            if vector is None
+            if dv is None
             else {
                 "storage_type": "u",
                 "path_or_inline_dv": "x",
-                "offset": vector,
+                "offset": dv,
                 "size_in_bytes": 1,
                 "cardinality": 1,
             },
         }
-        for path, vector in zip(paths, vectors or [None] * len(paths), strict=True)
+        for path, dv in zip(paths, dvs or [None] * len(paths), strict=True)
     ]
     return MemoryChunk(pa.RecordBatch.from_pylist(rows, schema=LIVE_FILE_SCHEMA))
 

@@ -85,8 +85,8 @@ def test_times_are_written_in_utc_wherever_they_are_of_and_we_are(monkeypatch: p
 
 def test_what_json_cannot_say_is_left_out() -> None:
     rows = [{"numRecords": 1, "minValues": {"f": value}} for value in (float("nan"), float("-inf"), None)]
-    texts = statistics_to_json(pa.array(rows, STATISTICS)).to_pylist()
-    assert [json.loads(text) for text in texts] == [{"numRecords": 1, "minValues": {}}] * 3
+    strings = statistics_to_json(pa.array(rows, STATISTICS)).to_pylist()
+    assert [json.loads(text) for text in strings] == [{"numRecords": 1, "minValues": {}}] * 3
 
 
 def test_a_checkpoint_with_columns_only(tmp_path: Path) -> None:
@@ -112,6 +112,6 @@ def test_years_without_iso_text_are_left_out():
     far = pa.array([3_000_000, 1], pa.int32()).cast(pa.date32())
     late = pa.array([253_402_300_800_000_000, 0], pa.timestamp("us"))
     bounds = pa.StructArray.from_arrays([far, late], names=["d", "n"])
-    texts = statistics_to_json(pa.StructArray.from_arrays([bounds], names=["maxValues"])).to_pylist()
-    assert texts[0] == '{"maxValues":{}}'
-    assert texts[1] == '{"maxValues":{"d":"1970-01-02","n":"1970-01-01T00:00:00.000000"}}'
+    strings = statistics_to_json(pa.StructArray.from_arrays([bounds], names=["maxValues"])).to_pylist()
+    assert strings[0] == '{"maxValues":{}}'
+    assert strings[1] == '{"maxValues":{"d":"1970-01-02","n":"1970-01-01T00:00:00.000000"}}'

@@ -18,7 +18,7 @@ from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import ConfigurationError
 from delta_core.replay.checkpoint_chunk import deletion_vectors
 from delta_core.replay.live_files import LiveFiles
-from delta_core.replay.map_texts import map_values, plain_map
+from delta_core.replay.map_strings import map_values, plain_map
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
@@ -38,7 +38,7 @@ def _load(log: LogBuilder, version: int | None = None) -> Snapshot:
     return Snapshot.load(log.store, version=version, clock=log.clock)
 
 
-def _vector(number: int) -> DeletionVectorDescriptor | None:
+def _deletion_vector(number: int) -> DeletionVectorDescriptor | None:
     if number == 0:
         return None
     return DeletionVectorDescriptor(
@@ -65,11 +65,13 @@ def test_random_histories_equal_a_model(log: LogBuilder, rng: random.Random) -> 
                 used.add(key)
                 encoded = name.replace("%", "%25").replace(" ", "%20")
                 if key in live and rng.random() < 0.6:
-                    actions.append(remove(encoded, deletion_vector=_vector(key[1])))
+                    actions.append(remove(encoded, deletion_vector=_deletion_vector(key[1])))
                     del live[key]
                     gone.add(key)
                 else:
-                    file = add(encoded, deletion_vector=_vector(key[1]), size_bytes=rng.randrange(99))
+                    file = add(
+                        encoded, deletion_vector=_deletion_vector(key[1]), size_bytes=rng.randrange(99)
+                    )
                     actions.append(file)
                     live[key] = file
                     gone.discard(key)
@@ -82,10 +84,8 @@ def test_random_histories_equal_a_model(log: LogBuilder, rng: random.Random) -> 
         removed = sorted((name.replace("%", "%25").replace(" ", "%20"), number) for name, number in gone)
         for state in (snapshot.refresh(), _load(log)):
             rows = state.files.to_table().to_pylist()
-            vectors = [(row["deletion_vector"] or {"cardinality": 0})["cardinality"] for row in rows]
-            found = zip(
-                (row["path"] for row in rows), (row["size_bytes"] for row in rows), vectors, strict=True
-            )
+            dvs = [(row["deletion_vector"] or {"cardinality": 0})["cardinality"] for row in rows]
+            found = zip((row["path"] for row in rows), (row["size_bytes"] for row in rows), dvs, strict=True)
             assert sorted(found) == expected
             assert state.files.total_bytes == sum(size for _, size, _ in expected)
             tombstones = state.tombstones().to_pylist()
@@ -128,14 +128,20 @@ def test_a_deletion_vector_tells_files_of_a_checkpoint_apart(
     """In a checkpoint as in a commit: by where it is kept, and by its place there."""
     features = {"reader_features": DELETION_VECTORS, "writer_features": DELETION_VECTORS}
     log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
-    vectors = [None, _vector(1), _vector(2), replace(_vector(1), offset=7), replace(_vector(1), offset=None)]
-    log.commit(*(add("x", deletion_vector=vector, size_bytes=size) for size, vector in enumerate(vectors)))
+    dvs = [
+        None,
+        _deletion_vector(1),
+        _deletion_vector(2),
+        replace(_deletion_vector(1), offset=7),
+        replace(_deletion_vector(1), offset=None),
+    ]
+    log.commit(*(add("x", deletion_vector=vector, size_bytes=size) for size, vector in enumerate(dvs)))
     monkeypatch.setattr(Snapshot, "require_writable", lambda self, **_: None)
     write_checkpoint(_load(log))
-    for size, vector in enumerate(vectors):
+    for size, vector in enumerate(dvs):
         log.commit(remove("x", deletion_vector=vector))
         sizes = _load(log).files.to_table(["size_bytes"]).column("size_bytes").to_pylist()
-        assert sizes == list(range(size + 1, len(vectors)))
+        assert sizes == list(range(size + 1, len(dvs)))
         tombstones = _load(log).tombstones(since_ms=0).column("deletion_vector").to_pylist()
         assert len(tombstones) == size + 1
 
@@ -145,12 +151,12 @@ def test_tombstones_of_escaped_paths_are_told_apart_by_their_deletion_vectors(lo
     log.commit(protocol(min_reader_version=3, min_writer_version=7, **features), metadata())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Snapshot, "require_writable", lambda self, **_: None)
-        log.commit(*(remove("%61%20b", deletion_vector=_vector(number)) for number in range(3)))
+        log.commit(*(remove("%61%20b", deletion_vector=_deletion_vector(number)) for number in range(3)))
         write_checkpoint(_load(log))
     for number, left in ((2, {0, 1}), (0, {1})):
-        log.commit(add("a b", deletion_vector=_vector(number)))
-        vectors = _load(log).tombstones(since_ms=0).column("deletion_vector").to_pylist()
-        assert {vector["cardinality"] if vector else 0 for vector in vectors} == left
+        log.commit(add("a b", deletion_vector=_deletion_vector(number)))
+        dvs = _load(log).tombstones(since_ms=0).column("deletion_vector").to_pylist()
+        assert {vector["cardinality"] if vector else 0 for vector in dvs} == left
 
 
 def test_other_spellings_of_a_path_remove_it(log: LogBuilder) -> None:

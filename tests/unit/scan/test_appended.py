@@ -12,7 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.scan.appended import appended_files, changed_partitions
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
 
@@ -91,7 +91,7 @@ def test_a_file_with_a_deletion_vector_is_not_appended(tmp_path: Path) -> None:
         metadata(),
         add("a"),
     )
-    log.commit(add("b", deletion_vector=inline_vector([0])))
+    log.commit(add("b", deletion_vector=inline_deletion_vector([0])))
     log.commit(add("c"))
     snapshot = DeltaTable(str(tmp_path)).snapshot
     with pytest.raises(TableChangedError, match=r"Version 1 .* changed rows") as caught:

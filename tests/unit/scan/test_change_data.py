@@ -27,7 +27,7 @@ from delta_core.errors import (
 )
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.snapshot.snapshot import Snapshot
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import NOW_MS, LogBuilder, add, protocol, remove
 
 FEATURES = frozenset({"deletionVectors"})
@@ -110,7 +110,7 @@ def test_predicates_and_columns_reach_the_change_columns(log: LogBuilder) -> Non
 
 def test_replaced_deletion_vectors(log: LogBuilder) -> None:
     values = {"p": "1"}
-    before, after = inline_vector([0]), inline_vector([1, 3])
+    before, after = inline_deletion_vector([0]), inline_deletion_vector([1, 3])
     log.commit(PROTOCOL, metadata(), add("a.parquet", deletion_vector=before))
     log.commit(
         remove("a.parquet", partition_values=values, deletion_vector=before),

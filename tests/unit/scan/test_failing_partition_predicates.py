@@ -14,7 +14,7 @@ from delta_core.scan.partition_pruning import _worked_out
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 
-TEXTS = ["1", "2", "x", None]
+STRINGS = ["1", "2", "x", None]
 NUMBERS = [0, 1, 2, 2**31 - 1]
 
 
@@ -26,8 +26,8 @@ def made(root: Path, values: list[str | None] | list[int], kind: pa.DataType) ->
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> DeltaTable:
-    return made(tmp_path / "texts", TEXTS, pa.string())
+def strings(tmp_path: Path) -> DeltaTable:
+    return made(tmp_path / "texts", STRINGS, pa.string())
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def found(table: DeltaTable, predicate: str) -> list[int]:
         "CAST(p AS INT) < 9",
     ],
 )
-def test_a_value_at_fault_is_an_error(texts: DeltaTable, predicate: str) -> None:
+def test_a_value_at_fault_is_an_error(strings: DeltaTable, predicate: str) -> None:
     with pytest.raises(ExpressionError, match="cannot be cast"):
-        found(texts, predicate)
+        found(strings, predicate)
 
 
 @pytest.mark.parametrize("predicate", ["10 / p = 5", "p + 1 = 2", "10 % p = 0", "p * 2 = 4"])
@@ -73,9 +73,9 @@ def test_a_number_at_fault_is_an_error(numbers: DeltaTable, predicate: str) -> N
     ],
 )
 def test_another_condition_rules_the_value_out(
-    texts: DeltaTable, predicate: str, expected: list[int]
+    strings: DeltaTable, predicate: str, expected: list[int]
 ) -> None:
-    assert found(texts, predicate) == expected
+    assert found(strings, predicate) == expected
 
 
 def test_another_condition_rules_the_number_out(numbers: DeltaTable) -> None:
@@ -83,12 +83,12 @@ def test_another_condition_rules_the_number_out(numbers: DeltaTable) -> None:
     assert found(numbers, "p < 100 AND p + 1 = 2") == [1]
 
 
-def test_a_value_that_no_file_has_any_more_is_nobodys_trouble(texts: DeltaTable) -> None:
-    kept = DeltaTable(texts.table_uri)
+def test_a_value_that_no_file_has_any_more_is_nobodys_trouble(strings: DeltaTable) -> None:
+    kept = DeltaTable(strings.table_uri)
     empty = pa.table({"p": [], "k": [], "v": []}, schema=pa.schema(kept.schema().to_arrow()))
-    write_deltalake(texts, empty, mode="overwrite", predicate="p = 'x'")
+    write_deltalake(strings, empty, mode="overwrite", predicate="p = 'x'")
     kept.update_incremental()
-    for table in (kept, DeltaTable(texts.table_uri)):
+    for table in (kept, DeltaTable(strings.table_uri)):
         assert found(table, "CAST(p AS INT) = 1") == [0]
 
 
@@ -102,13 +102,13 @@ def test_what_replaces_partitions_removes_nothing_on_an_error(numbers: DeltaTabl
     assert found(DeltaTable(numbers.table_uri), "p >= 0") == [0, 2, 3, 100]
 
 
-def test_a_maintenance_plan_does_not_guess(texts: DeltaTable) -> None:
+def test_a_maintenance_plan_does_not_guess(strings: DeltaTable) -> None:
     with pytest.raises(ExpressionError, match="cannot be cast"):
-        texts.optimize.compact(predicate="CAST(p AS INT) = 1")
+        strings.optimize.compact(predicate="CAST(p AS INT) = 1")
 
 
-def test_files_that_may_match_are_listed(texts: DeltaTable) -> None:
-    paths = Scan(texts.snapshot, predicate="CAST(p AS INT) = 1").files(["path"]).column("path").to_pylist()
+def test_files_that_may_match_are_listed(strings: DeltaTable) -> None:
+    paths = Scan(strings.snapshot, predicate="CAST(p AS INT) = 1").files(["path"]).column("path").to_pylist()
     assert sorted(path.split("/")[0] for path in paths) == ["p=1", "p=x"]
 
 

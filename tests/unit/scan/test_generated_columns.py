@@ -51,7 +51,7 @@ def kept(schema, partitions, predicate, *, enforced=True, plain=()):
 DAYS = [{"g": day} for day in ("2020-01-01", "2020-01-03", "2020-02-29", "2021-01-01")] + [{"g": None}]
 MONTHS = [{"g": f"{month}-01"} for month in ("2020-01", "2020-02", "2021-01")] + [{"g": None}]
 
-TEXTS = [{"g": "ab"}, {"g": "b"}, {"g": "bc"}, {"g": None}]
+STRINGS = [{"g": "ab"}, {"g": "b"}, {"g": "bc"}, {"g": None}]
 ENDS = [{"g": "bc"}, {"g": "x"}, {"g": None}]
 HOURS = [{"g": "2020-01-01-05"}, {"g": "2020-06-01-00"}]
 STARTS = [{"g": "2020-01-01T23:00:00.000000Z"}, {"g": "2020-06-01 00:00:00"}]
@@ -86,8 +86,8 @@ FAR_DAYS = [{"g": "9999-12-31"}, {"g": "0001-01-01"}]
         (TIMESTAMP, STRING, "DATE_FORMAT(base, 'yyyy-MM-dd-HH')", HOURS, "base < '2020-02-01'", [0]),
         (TIMESTAMP, STRING, "DATE_FORMAT(base, 'MM-yyyy')", [{"g": "01-2020"}], "base > '2021-02-01'", [0]),
         (TIMESTAMP, TIMESTAMP, "DATE_TRUNC('DAY', base)", STARTS, "base > '2020-02-01'", [1]),
-        (STRING, STRING, "SUBSTRING(base, 1, 2)", TEXTS, "base = 'abc'", [0]),
-        (STRING, STRING, "SUBSTRING(base, 1, 2)", TEXTS, "base > 'b'", [2, 3]),
+        (STRING, STRING, "SUBSTRING(base, 1, 2)", STRINGS, "base = 'abc'", [0]),
+        (STRING, STRING, "SUBSTRING(base, 1, 2)", STRINGS, "base > 'b'", [2, 3]),
         (STRING, STRING, "LEFT(base, 2)", [{"g": "ab"}, {"g": "bc"}], "base like 'bc%'", [1]),
         (STRING, STRING, "SUBSTRING(base, 2, 2)", ENDS, "base in ('abcd', null)", [0]),
         (STRING, STRING, "SUBSTRING(base, 2, 2)", ENDS, "base = 'a'", [2]),
@@ -116,7 +116,7 @@ FAR_DAYS = [{"g": "9999-12-31"}, {"g": "0001-01-01"}]
         (TIMESTAMP, TIMESTAMP, "base", STARTS, "base > '2020-01-03 00:00:00'", [1]),
         (TIMESTAMP, TIMESTAMP, "base", STARTS, "base = '2020-01-02 00:00:00'", [0]),
         (LONG, LONG, "base", [{"g": "1"}, {"g": "2"}], "base = 2", [1]),
-        (STRING, STRING, "base", TEXTS, "base in ('ab', 'bc') and other = 3", [0, 2]),
+        (STRING, STRING, "base", STRINGS, "base in ('ab', 'bc') and other = 3", [0, 2]),
         (VOID, DATE, "TRUNC(base, 'MM')", MONTHS, "base is null", [0, 1, 2, 3]),
         (DATE, DATE, "LAST_DAY(base)", MONTHS[:1], "base > '2021-01-01'", [0]),
         (DATE, STRING, "DATE_FORMAT(base, 'yyyy%MM')", PERCENT, "base > '2021-01-01'", [1]),

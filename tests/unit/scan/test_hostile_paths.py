@@ -87,10 +87,10 @@ def optimize(case: Case, raw: str) -> None:
 
 
 def deletion_vector(case: Case, raw: str) -> None:
-    vector = DeletionVectorDescriptor(
+    dv = DeletionVectorDescriptor(
         storage_type="p", path_or_inline_dv=raw, offset=1, size_in_bytes=30, cardinality=1
     )
-    case.log.commit(case.good("a.parquet", deletion_vector=vector))
+    case.log.commit(case.good("a.parquet", deletion_vector=dv))
     Scan(case.opened()).to_table()
 
 

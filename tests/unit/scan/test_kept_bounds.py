@@ -16,8 +16,8 @@ from delta_core.scan import kept_statistics
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import CachedLogStore
+from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.disk_cache import DiskCache
-from delta_core.storage.kept_columns import KeptColumns
 from delta_core.storage.log_store import LogStore
 from tests.support.counting_store import CountingStore
 from tests.support.log_builder import LogBuilder, add
@@ -48,9 +48,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     parse = kept_statistics.parse_statistics
 
-    def counting(texts: pa.Array, leaves: Any, *, counts: bool) -> object:
-        numbers.append(len(texts))
-        return parse(texts, leaves, counts=counts)
+    def counting(strings: pa.Array, leaves: Any, *, counts: bool) -> object:
+        numbers.append(len(strings))
+        return parse(strings, leaves, counts=counts)
 
     monkeypatch.setattr(kept_statistics, "parse_statistics", counting)
     return numbers
@@ -178,7 +178,7 @@ BATCH = pa.record_batch({"a": [1, 2, 3]})
     [(pa.schema([("a", pa.int32())]), 3), (pa.schema([("b", pa.int64())]), 3), (BATCH.schema, 2)],
 )
 def test_a_batch_of_another_shape_is_not_taken(tmp_path: Path, schema: pa.Schema, rows: int) -> None:
-    kept = KeptColumns(cache=DiskCache(tmp_path), key="object")
+    kept = DerivedColumns(cache=DiskCache(tmp_path), key="object")
     kept.put("x", BATCH)
     assert kept.get("x", BATCH.schema, 3) == BATCH
     assert kept.get("x", schema, rows) is None
@@ -186,7 +186,7 @@ def test_a_batch_of_another_shape_is_not_taken(tmp_path: Path, schema: pa.Schema
 
 
 def test_what_is_no_batch_is_not_taken(tmp_path: Path) -> None:
-    kept = KeptColumns(cache=DiskCache(tmp_path), key="object")
+    kept = DerivedColumns(cache=DiskCache(tmp_path), key="object")
     for data in (b"", b"nothing", b"\xff" * 100):
         kept.cache.put("object\nx", data)
         assert kept.get("x", BATCH.schema, 3) is None

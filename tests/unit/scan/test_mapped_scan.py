@@ -16,7 +16,7 @@ from delta_core.errors import InvalidTableError, UnsupportedTableFeatureError
 from delta_core.scan.add_actions import add_actions_table
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add
 
 FEATURES = frozenset({"columnMapping", "deletionVectors", "typeWidening"})
@@ -256,7 +256,7 @@ def test_a_field_without_its_name_or_id(log: LogBuilder) -> None:
 
 def test_deleted_rows_are_left_out_of_every_read(log: LogBuilder) -> None:
     """Positions count through the whole file, also where the footer rules row groups out."""
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([0, 3, 5]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_deletion_vector([0, 3, 5]))
     kept = [ROWS[number] for number in (1, 2, 4)]
     assert Scan(snapshot).to_table().to_pylist() == kept
     assert Scan(snapshot, columns=[]).to_table().num_rows == 3
@@ -277,7 +277,9 @@ def test_random_vectors_and_predicates(log: LogBuilder) -> None:
         log.commit(
             PROTOCOL,
             Metadata(id="1", schema_string=schema),
-            add("x.parquet", partition_values={}, stats=None, deletion_vector=inline_vector(deleted)),
+            add(
+                "x.parquet", partition_values={}, stats=None, deletion_vector=inline_deletion_vector(deleted)
+            ),
         )
         snapshot = Snapshot.load(log.store, version=log.next_version - 1)
         scan = Scan(snapshot, predicate=f"x BETWEEN {low} AND {high}", batch_rows=rng.choice([1, 7, 1000]))
@@ -288,12 +290,12 @@ def test_random_vectors_and_predicates(log: LogBuilder) -> None:
 
 
 def test_a_vector_beyond_the_file_is_an_error(log: LogBuilder) -> None:
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([1, 6]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_deletion_vector([1, 6]))
     with pytest.raises(InvalidTableError, match=r"names row 6.*The file has 6 rows"):
         Scan(snapshot).to_table()
 
 
 def test_who_reads_files_without_a_scan_is_refused(log: LogBuilder) -> None:
-    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_vector([1]))
+    snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_deletion_vector([1]))
     with pytest.raises(UnsupportedTableFeatureError, match="columnMapping, deletionVectors"):
         snapshot.require_readable()

@@ -21,7 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.scan.row_selection import RowPositions, runs_of_row_groups
 from delta_core.scan.scan import Scan
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add
 
 PROPERTIES = {
@@ -88,7 +88,7 @@ def test_positions_count_deleted_rows_and_row_groups_that_are_not_read(tmp_path:
         {"n": list(range(12))},
         base_row_id=100,
         default_row_commit_version=1,
-        deletion_vector=inline_vector([0, 5, 6]),
+        deletion_vector=inline_deletion_vector([0, 5, 6]),
     )
     assert [row[:2] for row in read(log)] == [(n, 100 + n) for n in (1, 2, 3, 4, 7, 8, 9, 10, 11)]
     assert read(log, filters="n >= 7 AND n < 10") == [(n, 100 + n, 1) for n in (7, 8, 9)]

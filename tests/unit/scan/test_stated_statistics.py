@@ -42,8 +42,8 @@ UNKNOWN = '{{"numRecords":{0},"minValues":{{"new":{0}}},"maxValues":{{"new":{0}}
         ['{{"numRecords":{0},"minValues":{{"i":"x"}}}}', FEW],
     ],
 )
-def test_it_is_what_each_text_says(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    column = pa.array([text.format(number + 1) for number, text in enumerate(texts)] + [None], pa.string())
+def test_it_is_what_each_text_says(strings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pa.array([text.format(number + 1) for number, text in enumerate(strings)] + [None], pa.string())
     found = stated_statistics(column, LEAVES)
     monkeypatch.setattr(statistics, "_read_joined", lambda *_, **__: None)
     wanted = stated_statistics(column, LEAVES)

@@ -25,8 +25,8 @@ def document(**bounds):
     return {"numRecords": 7, "minValues": bounds, "maxValues": bounds, "nullCount": {"i": 1, "b": 2}}
 
 
-def parse(*texts):
-    return parse_statistics(pa.chunked_array([pa.array(texts, pa.string())]), LEAVES)
+def parse(*strings):
+    return parse_statistics(pa.chunked_array([pa.array(strings, pa.string())]), LEAVES)
 
 
 FULL = document(
@@ -112,13 +112,13 @@ def test_timestamps_without_a_clear_instant_are_unknown():
 
 
 def test_slow_and_fast_ways_agree():
-    texts = [json.dumps(FULL), json.dumps(document(i=1)), json.dumps({"numRecords": 5})]
-    same(parse(*texts), parse(*(json.dumps(json.loads(text), indent=1) for text in texts)))
+    strings = [json.dumps(FULL), json.dumps(document(i=1)), json.dumps({"numRecords": 5})]
+    same(parse(*strings), parse(*(json.dumps(json.loads(text), indent=1) for text in strings)))
 
 
 def test_no_files_at_all():
-    for texts in (pa.chunked_array([], pa.string()), pa.array([], pa.string())):
-        parsed = parse_statistics(texts, LEAVES)
+    for strings in (pa.chunked_array([], pa.string()), pa.array([], pa.string())):
+        parsed = parse_statistics(strings, LEAVES)
         assert len(parsed.num_records) == 0
         assert parsed.columns[("i",)].minimum.type == pa.int32()
         assert all(len(stats.null_count) == 0 for stats in parsed.columns.values())
@@ -146,8 +146,8 @@ def test_what_contradicts_itself_is_unknown(records, low, high, nulls, expected,
     text = json.dumps(
         {"numRecords": records, "minValues": {"i": low}, "maxValues": {"i": high}, "nullCount": {"i": nulls}}
     )
-    texts = [text, "{" * 3] if slowly else [text]
-    found = parse_statistics(pa.array(texts), {("i",): type_from_name("integer")})
+    strings = [text, "{" * 3] if slowly else [text]
+    found = parse_statistics(pa.array(strings), {("i",): type_from_name("integer")})
     column = found.columns[("i",)]
     arrays = (found.num_records, column.minimum, column.maximum, column.null_count)
     assert tuple(array[0].as_py() for array in arrays) == expected

@@ -37,8 +37,8 @@ def text(a: Any = 1, f: Any = 0.5, s: Any = "x", records: Any = 7, nulls: Any = 
     )
 
 
-def read(*texts: str, wanted: Any = None) -> pa.Table | None:
-    return read_uniform(pa.py_buffer("\n".join(texts).encode()), len(texts), texts[0], wanted or WANTED)
+def read(*strings: str, wanted: Any = None) -> pa.Table | None:
+    return read_uniform(pa.py_buffer("\n".join(strings).encode()), len(strings), strings[0], wanted or WANTED)
 
 
 def test_fields_of_each_text() -> None:
@@ -54,8 +54,8 @@ def test_fields_of_each_text() -> None:
 
 def test_decimals_keep_their_digits() -> None:
     wanted = {"minValues": {"a": pa.decimal128(20, 3)}}
-    texts = [text().replace('"a":1', '"a":12345678901234567.125'), text()]
-    found = read(*texts, wanted=wanted)
+    strings = [text().replace('"a":1', '"a":12345678901234567.125'), text()]
+    found = read(*strings, wanted=wanted)
     assert found is not None
     assert found.column("minValues").to_pylist() == [
         {"a": Decimal("12345678901234567.125")},
@@ -123,10 +123,10 @@ def test_a_form_of_more_or_less_than_is_known(first: str) -> None:
     )
 
 
-TEXTS = st.text(st.sampled_from('ab{}[]:,"\\ é\x00'), max_size=4)
+STRINGS = st.text(st.sampled_from('ab{}[]:,"\\ é\x00'), max_size=4)
 NUMBERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([None, 0, True, "1", 1.0]))
 FIELDS = st.fixed_dictionaries(
-    {"a": NUMBERS, "f": st.one_of(st.floats(allow_nan=False, allow_infinity=False), NUMBERS), "s": TEXTS},
+    {"a": NUMBERS, "f": st.one_of(st.floats(allow_nan=False, allow_infinity=False), NUMBERS), "s": STRINGS},
     optional={"b": NUMBERS, "minValues": st.just({"a": 3})},
 )
 DOCUMENTS = st.fixed_dictionaries(
@@ -135,7 +135,7 @@ DOCUMENTS = st.fixed_dictionaries(
         "minValues": FIELDS,
         "nullCount": st.fixed_dictionaries({"a": NUMBERS}),
     },
-    optional={"maxValues": FIELDS, "x": TEXTS},
+    optional={"maxValues": FIELDS, "x": STRINGS},
 )
 
 

@@ -14,7 +14,7 @@ from delta_core import DeltaTable
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import InvalidTableError
 from delta_core.variants.shredding import VARIANT_TYPE
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add
 from tests.support.variant_values import decode
 
@@ -126,7 +126,7 @@ def test_variants_in_parts_at_every_place(tmp_path: Path) -> None:
 
 
 def test_deleted_rows_and_batches_do_not_mix_them_up(tmp_path: Path) -> None:
-    table = table_of(tmp_path, COLUMNS, deletion_vector=inline_vector([0]))
+    table = table_of(tmp_path, COLUMNS, deletion_vector=inline_deletion_vector([0]))
     assert plain(table.to_pyarrow_table()) == ROWS[1:]
 
 

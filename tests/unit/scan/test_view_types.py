@@ -25,8 +25,8 @@ def _schema(text: pa.DataType, data: pa.DataType) -> pa.Schema:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_rows_are_left_out_of_files_with_views(tmp_path: Path, vectors: bool) -> None:
-    configuration = {"delta.enableDeletionVectors": "true"} if vectors else {}
+def test_rows_are_left_out_of_files_with_views(tmp_path: Path, dvs: bool) -> None:
+    configuration = {"delta.enableDeletionVectors": "true"} if dvs else {}
     DeltaTable.create(tmp_path, _schema(pa.string(), pa.binary()), configuration=configuration)
     rows = pa.Table.from_pylist(ROWS, schema=_schema(pa.string_view(), pa.binary_view()))
     file = tmp_path / "f.parquet"

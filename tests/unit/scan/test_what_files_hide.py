@@ -17,7 +17,7 @@ from delta_core.scan.appended import appended_batches, changed_partitions
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add, protocol, remove
 
 WIDENING = Protocol(
@@ -167,7 +167,7 @@ def test_what_hands_out_files_or_counts_says_what_is_deleted(log: LogBuilder) ->
     log.commit(
         WIDENING,
         plain(schema(("x", "long"))),
-        whole("a.parquet", stats=stats, deletion_vector=inline_vector([1])),
+        whole("a.parquet", stats=stats, deletion_vector=inline_deletion_vector([1])),
     )
     table = DeltaTable(log.root)
     assert table.to_pyarrow_table().num_rows == 2

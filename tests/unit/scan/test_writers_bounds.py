@@ -27,7 +27,7 @@ def bounds(text: str, kind):
     return stats.minimum[0].as_py(), stats.maximum[0].as_py()
 
 
-def text_of(low: str, high: str) -> str:
+def string_of(low: str, high: str) -> str:
     return f'{{"numRecords":1,"minValues":{{"a":{low}}},"maxValues":{{"a":{high}}},"nullCount":{{"a":0}}}}'
 
 
@@ -52,7 +52,7 @@ def test_bounds_of_long_decimals_stay_in_their_type_and_enclose_the_text(sign, d
         Decimal(f"{sign}{digits}").scaleb(-4, context=None) if len(digits) < 30 else Decimal(sign + digits)
     )
     kind = DecimalType(38, 4) if len(digits) < 30 else DecimalType(38, 0)
-    low, high = bounds(text_of(f"{value:f}", f"{value:f}"), kind)
+    low, high = bounds(string_of(f"{value:f}", f"{value:f}"), kind)
     assert low <= value <= high
 
 
@@ -87,7 +87,7 @@ def test_no_bounds_at_all():
 
 
 def test_bounds_of_short_decimals_are_exact():
-    assert bounds(text_of("1.50", "12345678901.25"), DecimalType(15, 2)) == (
+    assert bounds(string_of("1.50", "12345678901.25"), DecimalType(15, 2)) == (
         Decimal("1.50"),
         Decimal("12345678901.25"),
     )
@@ -96,17 +96,19 @@ def test_bounds_of_short_decimals_are_exact():
 def test_offsets_of_old_zones_have_seconds_that_the_text_lacks():
     # Amsterdam was 19 minutes and 32 seconds ahead of UTC; what is printed is +00:19.
     low, high = bounds(
-        text_of('"1850-01-01T00:00:00.000+00:19"', '"1850-01-01T00:00:00.000+00:19"'), TIMESTAMP
+        string_of('"1850-01-01T00:00:00.000+00:19"', '"1850-01-01T00:00:00.000+00:19"'), TIMESTAMP
     )
     true = dt.datetime(1849, 12, 31, 23, 40, 28, tzinfo=dt.UTC)
     assert low <= true <= high
     # Since 1972 offsets are whole minutes everywhere.
-    low, _ = bounds(text_of('"2013-01-01T00:00:00.000+01:00"', '"2013-01-01T00:00:00.000+01:00"'), TIMESTAMP)
+    low, _ = bounds(
+        string_of('"2013-01-01T00:00:00.000+01:00"', '"2013-01-01T00:00:00.000+01:00"'), TIMESTAMP
+    )
     assert low == dt.datetime(2012, 12, 31, 23, tzinfo=dt.UTC)
 
 
 def test_wall_clocks_as_deltalake_spells_them():
-    low, high = bounds(text_of('"1850-01-01 00:00:00.999"', '"1850-01-01 00:00:00.999"'), TIMESTAMP_NTZ)
+    low, high = bounds(string_of('"1850-01-01 00:00:00.999"', '"1850-01-01 00:00:00.999"'), TIMESTAMP_NTZ)
     assert low == dt.datetime(1850, 1, 1, 0, 0, 0, 999000)
     assert high == dt.datetime(1850, 1, 1, 0, 0, 1)
 
@@ -118,7 +120,7 @@ def test_a_maximum_that_was_cut_off_by_units_of_16_bits():
     listing = pa.table(
         {
             "partition_values": pa.array([[]], pa.map_(pa.string(), pa.string())),
-            "stats": [text_of(json.dumps("k" * 32), json.dumps("k" * 32 + "\ufffd"))],
+            "stats": [string_of(json.dumps("k" * 32), json.dumps("k" * 32 + "\ufffd"))],
         }
     )
     for text in (f"a = '{value}'", f"a >= '{value}'", "a like 'kkk%'"):
@@ -138,8 +140,8 @@ def test_a_maximum_that_was_cut_off_by_units_of_16_bits():
 )
 def test_nothing_that_goes_on_from_what_was_kept_is_above_the_bound(cut_off, bound):
     # Appending characters instead would do for most values, but not for those with more of them.
-    assert bounds(text_of('""', json.dumps(cut_off)), STRING)[1] == bound
+    assert bounds(string_of('""', json.dumps(cut_off)), STRING)[1] == bound
 
 
 def test_half_a_surrogate_pair_is_unknown():
-    assert bounds(text_of(r'"\ud800"', r'"z"'), STRING) == (None, "z")
+    assert bounds(string_of(r'"\ud800"', r'"z"'), STRING) == (None, "z")

@@ -136,10 +136,10 @@ def test_the_value_that_does_not_fit_is_found_wherever_it_is(as_batch: bool, los
 
 
 def test_extension_types_are_stored_as_what_they_are_made_of():
-    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None]))
+    strings = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None]))
     names = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, None], pa.binary(16)))
     data = pa.table(
-        {"t": texts, "n": names, "l": pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts)}
+        {"t": strings, "n": names, "l": pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), strings)}
     )
     out = conform(from_arrow(data.schema), data)
     assert out.schema.types == [pa.string(), pa.binary(), pa.list_(pa.field("element", pa.string()))]

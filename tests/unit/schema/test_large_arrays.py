@@ -15,24 +15,24 @@ from delta_core.schema import large_arrays
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.large_arrays import narrowed, pieces, row_slices, value_bytes
 
-TEXTS = [None if number % 7 == 0 else f"é{number}" * (number % 5) for number in range(100)]
+STRINGS = [None if number % 7 == 0 else f"é{number}" * (number % 5) for number in range(100)]
 LIST = pa.list_(pa.field("element", pa.string()))
 
 
 def plain(kind: pa.DataType) -> Callable[[], pa.Array]:
-    return lambda: pa.array(TEXTS, kind)
+    return lambda: pa.array(STRINGS, kind)
 
 
 LAYOUTS: dict[str, tuple[Callable[[], pa.Array], pa.DataType]] = {
     "large": (plain(pa.large_string()), pa.string()),
     "view": (plain(pa.string_view()), pa.string()),
-    "bytes": (lambda: pa.array([t and t.encode() for t in TEXTS], pa.large_binary()), pa.binary()),
-    "dictionary": (lambda: pa.array(TEXTS, pa.large_string()).dictionary_encode(), pa.string()),
-    "runs": (lambda: pa.compute.run_end_encode(pa.array(TEXTS, pa.large_string())), pa.string()),
-    "list": (lambda: pa.array([[t, t] for t in TEXTS], pa.large_list(pa.large_string())), LIST),
+    "bytes": (lambda: pa.array([t and t.encode() for t in STRINGS], pa.large_binary()), pa.binary()),
+    "dictionary": (lambda: pa.array(STRINGS, pa.large_string()).dictionary_encode(), pa.string()),
+    "runs": (lambda: pa.compute.run_end_encode(pa.array(STRINGS, pa.large_string())), pa.string()),
+    "list": (lambda: pa.array([[t, t] for t in STRINGS], pa.large_list(pa.large_string())), LIST),
     "struct": (
         lambda: pa.array(
-            [None if t is None else {"a": t} for t in TEXTS], pa.struct([("a", pa.large_string())])
+            [None if t is None else {"a": t} for t in STRINGS], pa.struct([("a", pa.large_string())])
         ),
         pa.struct([("a", pa.string())]),
     ),
@@ -60,37 +60,39 @@ def test_the_parts_of_a_column_hold_its_values(layout: str, cut: slice, limit: i
 
 
 def test_what_fits_is_one_part() -> None:
-    array = pa.array(TEXTS, pa.large_string())
+    array = pa.array(STRINGS, pa.large_string())
     assert list(pieces(array)) == [array]
     assert list(row_slices(pa.table({"a": array}))) == [(0, 100)]
 
 
 def test_texts_are_not_copied() -> None:
-    array = pa.array(TEXTS, pa.large_string()).slice(3, 90)
+    array = pa.array(STRINGS, pa.large_string()).slice(3, 90)
     found = narrowed(array, pa.string())
     assert found.buffers()[2].address >= array.buffers()[2].address
     assert found.buffers()[2].address < array.buffers()[2].address + array.buffers()[2].size
-    assert found.equals(pa.array(TEXTS[3:93]))
+    assert found.equals(pa.array(STRINGS[3:93]))
 
 
 def test_the_texts_of_views_are_counted_by_their_lengths() -> None:
-    texts = ["x" * 100, None, "short"] * 10
-    array = pa.array(texts, pa.string_view())
+    strings = ["x" * 100, None, "short"] * 10
+    array = pa.array(strings, pa.string_view())
     assert value_bytes(array.slice(0, 3)) == 105
     assert value_bytes(array) == 1050
 
 
 def test_rows_of_large_columns_get_to_their_partitions(limit: int, tmp_path: Path) -> None:
-    rows = pa.table({"p": [number % 3 for number in range(100)], "text": pa.array(TEXTS, pa.large_string())})
+    rows = pa.table(
+        {"p": [number % 3 for number in range(100)], "text": pa.array(STRINGS, pa.large_string())}
+    )
     write_deltalake(tmp_path / "table", rows, partition_by="p")
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
     write_deltalake(tmp_path / "stream", reader, partition_by="p")
     for name in ("table", "stream"):
         found = DeltaTable(tmp_path / name).to_pyarrow_table()
-        assert sorted(found["text"].to_pylist(), key=str) == sorted(TEXTS, key=str)
+        assert sorted(found["text"].to_pylist(), key=str) == sorted(STRINGS, key=str)
         for number in range(3):
             part = DeltaTable(tmp_path / name).to_pyarrow_table(filters=f"p = {number}")
-            assert part["text"].to_pylist() == TEXTS[number::3]
+            assert part["text"].to_pylist() == STRINGS[number::3]
 
 
 def test_a_message_does_not_quote_a_whole_value(tmp_path: Path) -> None:

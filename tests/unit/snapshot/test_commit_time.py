@@ -37,9 +37,9 @@ def log(tmp_path: Path) -> LogBuilder:
     return LogBuilder(tmp_path / "t")
 
 
-def _stamped(log: LogBuilder, *stamps: int | None) -> None:
+def _stamped(log: LogBuilder, *rebase: int | None) -> None:
     """Commits with these times in them, in seconds from NOW_MS; all files are of NOW_MS."""
-    for number, seconds in enumerate(stamps):
+    for number, seconds in enumerate(rebase):
         time_ms = None if seconds is None else NOW_MS + 1000 * seconds
         start = (protocol(), metadata(configuration=ENABLED)) if number == 0 else ()
         log.commit(CommitInfo(in_commit_timestamp_ms=time_ms), *start, add(f"f{number}"), time_ms=NOW_MS)

@@ -10,7 +10,7 @@ from delta_core.actions import SetTransaction
 from delta_core.errors import CorruptLogError
 from delta_core.log.commit_reader import CommitData
 from delta_core.log.log_path import commit_path
-from delta_core.replay.followed_state import MAX_WAITING_COMMITS
+from delta_core.replay.pending_state import MAX_WAITING_COMMITS
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, remove
 
@@ -79,7 +79,7 @@ def test_an_interruption_while_files_are_listed_leaves_all_commits(
     def interrupted(**parts: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("delta_core.snapshot.snapshot.FollowedState", interrupted)
+    monkeypatch.setattr("delta_core.snapshot.snapshot.PendingState", interrupted)
     with pytest.raises(KeyboardInterrupt):
         _ = snapshot.files
     monkeypatch.undo()

@@ -28,7 +28,7 @@ from delta_core.errors import (
 from delta_core.snapshot.history import commit_actions, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.support.log_builder import NOW_MS, SCHEMA_STRING, LogBuilder, add, metadata, protocol, remove
 
 
@@ -56,7 +56,7 @@ def test_what_a_snapshot_tells(log: LogBuilder) -> None:
     assert snapshot.protocol == protocol()
     assert _paths(snapshot) == {"a", "file-1", "file-2"}
     snapshot.require_readable()
-    snapshot.require_writable(surface=Surface.ARROW_ROWS)
+    snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
 
 
 def test_existence(log: LogBuilder) -> None:
@@ -305,7 +305,7 @@ def test_unknown_features_are_refused_by_name(log: LogBuilder) -> None:
     snapshot = _load(log)
     for refused in (
         snapshot.require_readable,
-        *(partial(snapshot.require_writable, surface=surface) for surface in Surface),
+        *(partial(snapshot.require_writable, writer_kind=writer_kind) for writer_kind in WriterKind),
         lambda: snapshot.files,
     ):
         with pytest.raises(UnsupportedTableFeatureError, match=r"table feature catalogManaged\."):

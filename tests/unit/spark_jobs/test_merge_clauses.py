@@ -81,7 +81,7 @@ def test_parameters_are_those_of_delta_spark() -> None:
         "notMatchedPredicates": [{"actionType": "insert"}],
         "notMatchedBySourcePredicates": [],
     }
-    assert list(clauses.texts()) == ["s.x > 1", "s.x"]
+    assert list(clauses.strings()) == ["s.x > 1", "s.x"]
 
 
 def test_only_where_it_does_not_matter_may_rows_match_twice() -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from delta_core.cli.app import app
 from delta_core.cli.files import require_writable
-from delta_core.cli.option_text import options_from_text
+from delta_core.cli.option_string import options_from_text
 from delta_core.conformance.place import Place
 from delta_core.errors import ConfigurationError, InvalidUriError
 from delta_core.storage.open import open_store

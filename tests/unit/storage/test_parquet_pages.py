@@ -70,8 +70,8 @@ def test_a_page_that_unfolds_to_more_than_the_footer_says() -> None:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_a_long_text_that_every_row_names(compression: str, version: str) -> None:
     """A few kilobytes on the disk, and gigabytes as texts."""
-    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 4000, pa.int32()), ["x" * 300_000, "y"])
-    data = parquet(pa.table({"x": texts}), compression=compression, data_page_version=version)
+    strings = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 4000, pa.int32()), ["x" * 300_000, "y"])
+    data = parquet(pa.table({"x": strings}), compression=compression, data_page_version=version)
     (chunk,) = chunks(data)
     with pytest.raises(MalformedFooter, match=r"8000 values of x .* up to 300000 bytes"):
         check_pages(pa.BufferReader(data), chunk)

@@ -11,7 +11,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.actions import AddCdcFile
 from delta_core.errors import PathEscapeError
-from tests.support.deletion_vectors import inline_vector
+from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
 
 FEATURES = frozenset({"deletionVectors", "changeDataFeed"})
@@ -39,7 +39,7 @@ def clone(tmp_path: Path, source: Path) -> LogBuilder:
     log = LogBuilder(tmp_path / "clone")
     log.commit(PROTOCOL, metadata(configuration={"delta.enableChangeDataFeed": "true"}))
     log.commit(
-        add(f"file://{source}/a%201.parquet", stats=None, deletion_vector=inline_vector([1])),
+        add(f"file://{source}/a%201.parquet", stats=None, deletion_vector=inline_deletion_vector([1])),
         add(f"{source}/b.parquet", stats=None),
     )
     log.commit(

@@ -31,8 +31,8 @@ from delta_core.table_features.enablement import (
     refuse_unsupported_definition,
 )
 from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.surface import NO_SURFACES
 from delta_core.table_features.upgrade import new_protocol
+from delta_core.table_features.writer_kind import NO_WRITER_KINDS
 
 ANSWERS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "delta_spark_protocols.json").read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ def test_a_write_brings_the_feature_of_a_new_column_unless_it_is_there_by_its_ea
 
 
 def test_a_write_brings_no_column_that_needs_what_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = replace(FEATURES["variantType"], writable_by=NO_SURFACES)
+    closed = replace(FEATURES["variantType"], writable_by=NO_WRITER_KINDS)
     monkeypatch.setitem(FEATURES, "variantType", closed)  # type: ignore[arg-type]
     after = StructType((*PLAIN.fields, StructField(name="v", data_type=VARIANT)))
     with pytest.raises(UnsupportedTableFeatureError, match="variantType"):

@@ -217,12 +217,12 @@ def test_every_file_says_how_many_rows_it_has(stats: str | None) -> None:
 
 
 def test_no_file_has_a_deletion_vector_and_the_error_says_all() -> None:
-    vector = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv="x", size_in_bytes=1, cardinality=1)
+    dv = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv="x", size_in_bytes=1, cardinality=1)
     with pytest.raises(IcebergCompatibilityError, match=r"Cannot append: .* icebergCompatV1") as caught:
         require_iceberg_compatibility(
             listing(V1),
             table(V1),
-            actions=[add("a", deletion_vector=vector), add("b", stats=None)],
+            actions=[add("a", deletion_vector=dv), add("b", stats=None)],
             operation="append",
         )
     assert "a has a deletion vector" in caught.value.cause

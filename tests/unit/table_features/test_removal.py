@@ -37,7 +37,7 @@ def schema(kind: str = "long", **field_metadata: Any) -> str:
 def state(protocol: Protocol, given: Metadata | None = None, **changes: Any) -> TableState:
     fields: dict[str, Any] = {
         "has_deletion_vectors": False,
-        "has_removed_vectors": False,
+        "has_removed_deletion_vectors": False,
         "has_v2_checkpoint": False,
         "has_row_ids": False,
         "version": 9,
@@ -220,7 +220,7 @@ class TestHistory:
         assert plan.protocol == new_protocol([])
 
     def test_tombstones_count(self) -> None:
-        removed = plan_removal(state(self.PROTOCOL, has_removed_vectors=True), "deletionVectors")
+        removed = plan_removal(state(self.PROTOCOL, has_removed_deletion_vectors=True), "deletionVectors")
         assert [trace.what for trace in removed.traces] == [
             "a file is live whose removal, with a deletion vector, the log still remembers"
         ]

@@ -15,7 +15,7 @@ from delta_core.table_features.support import (
     require_read_support,
     require_write_support,
 )
-from delta_core.table_features.surface import ALL_SURFACES, Surface
+from delta_core.table_features.writer_kind import ALL_WRITER_KINDS, WriterKind
 from tests.support.log_builder import metadata, protocol
 
 
@@ -37,7 +37,7 @@ def _schema(**field_metadata: Any) -> str:
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
 def test_legacy_tables_are_writable_while_nothing_is_switched_on(version: int) -> None:
     legacy = protocol(min_reader_version=2 if version >= 5 else 1, min_writer_version=version)
-    assert require_write_support(legacy, metadata(), surface=Surface.COMMIT) is None
+    assert require_write_support(legacy, metadata(), writer_kind=WriterKind.COMMIT) is None
 
 
 @pytest.mark.parametrize(
@@ -57,35 +57,38 @@ def test_active_legacy_features_are_refused(changes: dict[str, Any], name: str) 
             protocol(min_reader_version=2, min_writer_version=6),
             metadata(**changes),
             operation="add rows",
-            surface=Surface.SPARK_ROWS,
+            writer_kind=WriterKind.SPARK_ROWS,
         )
 
 
 def test_constraints_are_writable() -> None:
     constrained = metadata(configuration={"delta.constraints.c": "x > 1"})
-    assert require_write_support(protocol(min_writer_version=3), constrained, surface=Surface.COMMIT) is None
+    assert (
+        require_write_support(protocol(min_writer_version=3), constrained, writer_kind=WriterKind.COMMIT)
+        is None
+    )
     listed = _features("checkConstraints", "invariants", "appendOnly")
-    assert require_write_support(listed, constrained, surface=Surface.COMMIT) is None
+    assert require_write_support(listed, constrained, writer_kind=WriterKind.COMMIT) is None
 
 
 @pytest.mark.parametrize(
-    "name", sorted(name for name, item in FEATURES.items() if item.writable_by == ALL_SURFACES)
+    "name", sorted(name for name, item in FEATURES.items() if item.writable_by == ALL_WRITER_KINDS)
 )
 def test_writable_features(name: str) -> None:
-    assert require_write_support(_features(name), metadata(), surface=Surface.COMMIT) is None
+    assert require_write_support(_features(name), metadata(), writer_kind=WriterKind.COMMIT) is None
 
 
 @pytest.mark.parametrize("name", ["icebergCompatV3", "future"])
 def test_features_that_bind_every_writer(name: str) -> None:
     with pytest.raises(UnsupportedTableFeatureError, match=name):
-        require_write_support(_features(name), metadata(), surface=Surface.COMMIT)
+        require_write_support(_features(name), metadata(), writer_kind=WriterKind.COMMIT)
 
 
 def test_readable_but_not_writable() -> None:
     tracked = _features("rowTracking", "inCommitTimestamp")
     require_read_support(tracked, metadata())
     with pytest.raises(UnsupportedTableFeatureError, match="rowTracking"):
-        require_write_support(tracked, metadata(), surface=Surface.MERGE)
+        require_write_support(tracked, metadata(), writer_kind=WriterKind.MERGE)
 
 
 def test_reader_features_by_what_the_table_holds() -> None:
@@ -122,7 +125,7 @@ def test_switched_on_deletion_vectors_bind_writers_before_there_is_one() -> None
     require_read_support(listed, enabled, has_deletion_vectors=False)
     with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
         require_write_support(
-            listed, enabled, has_deletion_vectors=False, has_v2_checkpoint=False, surface=Surface.MERGE
+            listed, enabled, has_deletion_vectors=False, has_v2_checkpoint=False, writer_kind=WriterKind.MERGE
         )
 
 
@@ -138,7 +141,7 @@ def test_unknown_features_and_versions() -> None:
         with pytest.raises(UnsupportedTableFeatureError, match="reader version 4"):
             call()
     with pytest.raises(UnsupportedTableFeatureError, match="writer version 8"):
-        require_write_support(protocol(min_writer_version=8), metadata(), surface=Surface.COMMIT)
+        require_write_support(protocol(min_writer_version=8), metadata(), writer_kind=WriterKind.COMMIT)
 
 
 def test_features_by_version() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support_table import support_table
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from tests.support.repository import ROOT
 
 
@@ -27,8 +27,8 @@ def test_every_feature_has_its_row() -> None:
 def test_every_surface_has_its_column_and_its_line() -> None:
     page = support_table()
     headings = next(line for line in page.splitlines() if line.startswith("| feature")).split("|")[6:-1]
-    assert [item.strip() for item in headings] == [item.heading for item in Surface]
-    assert all(f": {item.description}." in page for item in Surface)
+    assert [item.strip() for item in headings] == [item.heading for item in WriterKind]
+    assert all(f": {item.description}." in page for item in WriterKind)
     for name in FEATURES:
         assert _row(page, name).count("|") == 6 + len(headings)
 

@@ -11,7 +11,7 @@ from delta_core.table_features.table_properties import (
     ALL_PROPERTIES,
     DAY_MS,
     TableProperties,
-    canonical_text,
+    canonical_string,
     parse_bytes,
     parse_interval_ms,
 )
@@ -48,7 +48,7 @@ def test_intervals(text: str, expected_ms: int) -> None:
     ],
 )
 def test_values_are_kept_as_every_engine_reads_them(key: str, text: str, expected: str) -> None:
-    assert canonical_text(key, text) == expected
+    assert canonical_string(key, text) == expected
 
 
 @pytest.mark.parametrize(

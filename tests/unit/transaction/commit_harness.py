@@ -18,8 +18,8 @@ from delta_core.transaction.commit_result import (
     Conflict,
 )
 from delta_core.transaction.committer import CommitRequest, Committer
+from delta_core.transaction.log_tail_guard import LogTailGuard
 from delta_core.transaction.observer import NULL_OBSERVER
-from delta_core.transaction.stale_writer_guard import StaleWriterGuard
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.support.faulty_store import FaultyStore
 
@@ -66,7 +66,7 @@ class Harness:
         return Committer(
             store=self.store,
             request=CommitRequest(**{**settings, **overrides}),
-            guard=StaleWriterGuard(
+            guard=LogTailGuard(
                 store=self.store,
                 clock=self.clock,
                 known_at_ms=self.clock.now_ms() - known_ago_ms,

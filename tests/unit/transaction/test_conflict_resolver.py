@@ -16,7 +16,7 @@ from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
 from delta_core.transaction.conflict_checker import RuleViolation
 from delta_core.transaction.conflict_resolver import Resolution
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.transaction import Transaction
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.support.log_builder import LogBuilder, add, remove
@@ -34,7 +34,7 @@ class TakesOver:
         winner: WinningCommit,
         actions: Sequence[Action],
         *,
-        transaction: TransactionFootprint,
+        transaction: CommitFootprint,
     ) -> Resolution | None:
         self.asked.append((violation.rule, winner.version))
         if violation.rule == "same_application":
@@ -104,7 +104,7 @@ def test_contradictions_that_it_gives_are_not_committed(log: LogBuilder) -> None
             winner: WinningCommit,
             actions: Sequence[Action],
             *,
-            transaction: TransactionFootprint,
+            transaction: CommitFootprint,
         ) -> Resolution | None:
             twice = [*actions, *(action for action in actions if isinstance(action, AddFile))]
             return Resolution(actions=twice, rest=winner)
@@ -163,7 +163,7 @@ def test_what_is_not_settled_is_asked_again_and_stands(log: LogBuilder) -> None:
             winner: WinningCommit,
             actions: Sequence[Action],
             *,
-            transaction: TransactionFootprint,
+            transaction: CommitFootprint,
         ) -> Resolution | None:
             self.asked.append((violation.rule, winner.version))
             return Resolution(actions=actions, rest=winner)
@@ -184,7 +184,7 @@ def test_counts_that_change_are_committed(log: LogBuilder) -> None:
             winner: WinningCommit,
             actions: Sequence[Action],
             *,
-            transaction: TransactionFootprint,
+            transaction: CommitFootprint,
         ) -> Resolution | None:
             found = super().resolve(violation, winner, actions, transaction=transaction)
             return None if found is None else replace(found, counts={"numRemovedFiles": -2, "other": 1})

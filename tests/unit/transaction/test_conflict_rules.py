@@ -20,7 +20,7 @@ from delta_core.actions import (
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Expression, Literal
 from delta_core.transaction.conflict_checker import CONFLICT_RULES, find_conflict
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import ReadSet, TransactionFootprint, effective_isolation
+from delta_core.transaction.read_set import CommitFootprint, ReadSet, effective_isolation
 from delta_core.transaction.winning_commit import WinningCommit
 
 SERIALIZABLE = IsolationLevel.SERIALIZABLE
@@ -61,8 +61,8 @@ def winner(*actions: Action, blind: bool | None = None) -> WinningCommit:
 
 def ours(
     *actions: Action, reads: ReadSet | None = None, level: IsolationLevel = WRITE_SERIALIZABLE
-) -> TransactionFootprint:
-    return TransactionFootprint.of(
+) -> CommitFootprint:
+    return CommitFootprint.of(
         actions,
         reads=reads or ReadSet(),
         isolation=effective_isolation(actions, level),
@@ -91,7 +91,7 @@ WINNERS: dict[str, WinningCommit] = {
 }
 
 
-def transaction(name: str, level: IsolationLevel) -> TransactionFootprint:
+def transaction(name: str, level: IsolationLevel) -> CommitFootprint:
     whole = ReadSet(whole_table=True)
     one = ReadSet(predicates=(p_is("1"),), files=frozenset({"f1", "f2"}))
     predicate_only = ReadSet(predicates=(p_is("1"),))

@@ -12,7 +12,7 @@ from delta_core import CommitProperties, write_deltalake
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.find_applied import find_applied
 from delta_core.transaction.observer import CommitPhase
@@ -39,7 +39,7 @@ def again(path: Path, *, step: int, delivery: int, observer: object = None) -> o
     transaction = Transaction.begin(
         latest(path),
         operation="AGAIN",
-        surface=Surface.COMMIT,
+        writer_kind=WriterKind.COMMIT,
         properties=CommitProperties(txn=("again", step), delivery=("w", delivery)),
         **({} if observer is None else {"observer": observer}),  # type: ignore[arg-type]
     )

@@ -12,7 +12,7 @@ from delta_core.actions.json_codec import action_to_json
 from delta_core.replay.tail import live_batch
 from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
 
-VECTOR = DeletionVectorDescriptor(
+DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline_dv="ab", offset=4, size_in_bytes=40, cardinality=2
 )
 WHOLE = AddFile(
@@ -23,7 +23,7 @@ WHOLE = AddFile(
     data_change=False,
     stats='{"numRecords":7}',
     tags={"t": "1", "none": None},
-    deletion_vector=VECTOR,
+    deletion_vector=DELETION_VECTOR,
     base_row_id=70,
     default_row_commit_version=3,
     clustering_provider="liquid",
@@ -51,7 +51,7 @@ def test_a_removed_file_is_named_with_all_that_finds_it() -> None:
         partition_values=WHOLE.partition_values,
         size_bytes=123,
         tags=WHOLE.tags,
-        deletion_vector=VECTOR,
+        deletion_vector=DELETION_VECTOR,
         base_row_id=70,
         default_row_commit_version=3,
     )
@@ -63,7 +63,7 @@ def test_a_removed_file_is_named_with_all_that_finds_it() -> None:
 def test_some_columns_are_enough_to_remove() -> None:
     files = _rows(WHOLE).select(["path", "deletion_vector"])
     (action,) = remove_actions(files, deletion_timestamp_ms=1)
-    assert (action.path, action.deletion_vector, action.size_bytes) == (WHOLE.path, VECTOR, None)
+    assert (action.path, action.deletion_vector, action.size_bytes) == (WHOLE.path, DELETION_VECTOR, None)
     assert (action.partition_values, action.tags) == ({}, None)
 
 
@@ -79,14 +79,14 @@ def test_many_files() -> None:
     ("stats", "vector", "rows"),
     [
         ('{"numRecords":7}', None, 7),
-        ('{"numRecords":7}', VECTOR, 5),
+        ('{"numRecords":7}', DELETION_VECTOR, 5),
         ('{"numRecords":0}', None, 0),
         ('{"numRecords":"7"}', None, None),
-        ("{}", VECTOR, None),
+        ("{}", DELETION_VECTOR, None),
         ("[7]", None, None),
         ("{", None, None),
-        (None, VECTOR, None),
+        (None, DELETION_VECTOR, None),
     ],
 )
-def test_rows_of_a_file(stats: str | None, vector: DeletionVectorDescriptor | None, rows: int | None) -> None:
-    assert num_records(replace(BARE, stats=stats, deletion_vector=vector)) == rows
+def test_rows_of_a_file(stats: str | None, dv: DeletionVectorDescriptor | None, rows: int | None) -> None:
+    assert num_records(replace(BARE, stats=stats, deletion_vector=dv)) == rows

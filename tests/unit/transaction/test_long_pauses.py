@@ -24,7 +24,7 @@ from delta_core.log.log_path import MAX_VERSION, commit_path
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected
 from delta_core.transaction.observer import CommitPhase
@@ -132,7 +132,7 @@ def commit(snapshot: Snapshot, uri: str, clock: ManualClock) -> Callable[[], Any
         return commit_new_files(
             snapshot,
             store,
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             mode=CommitMode.APPEND,
             adds=write_data_files(store, rows(99), schema=snapshot.schema, clock=clock),
             schema=snapshot.schema,
@@ -290,7 +290,12 @@ def test_a_store_s_own_error_after_the_write_fails_no_commit(tmp_path: Path) -> 
     snapshot = Snapshot.load(store)
     adds = write_data_files(store, rows(7), schema=snapshot.schema)
     done = commit_new_files(
-        snapshot, store, surface=Surface.ARROW_ROWS, mode=CommitMode.APPEND, adds=adds, schema=snapshot.schema
+        snapshot,
+        store,
+        writer_kind=WriterKind.ARROW_ROWS,
+        mode=CommitMode.APPEND,
+        adds=adds,
+        schema=snapshot.schema,
     )
     assert done.version == 1
     assert values(uri) == [0, 7]
@@ -308,7 +313,7 @@ def test_a_store_s_own_error_before_the_write_is_a_rejection(tmp_path: Path) -> 
         commit_new_files(
             snapshot,
             store,
-            surface=Surface.ARROW_ROWS,
+            writer_kind=WriterKind.ARROW_ROWS,
             mode=CommitMode.APPEND,
             adds=[],
             schema=snapshot.schema,

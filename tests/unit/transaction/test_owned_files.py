@@ -17,17 +17,17 @@ from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, Unknown, unknown_outcome
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.owned_files import OwnedFiles
 
 REJECTED = Rejected(error=CommitError("no"))
 CONFLICT = Conflict(winner=1, rule="delete_delete", error=CommitError("no"))
-VECTOR = DeletionVectorDescriptor(
+DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", offset=1, size_in_bytes=40, cardinality=1
 )
-VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+DELETION_VECTOR_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
 def add(path: str, **changes: Any) -> AddFile:
@@ -55,7 +55,7 @@ def data_files(store: LocalLogStore) -> set[str]:
 def test_a_live_file_that_is_added_again_survives(store: LocalLogStore, reads_table: bool) -> None:
     """By a conflict, or by a refusal before anything is sent."""
     options: dict[str, Any] = {
-        "surface": Surface.ARROW_ROWS,
+        "surface": WriterKind.ARROW_ROWS,
         "mode": "append",
         "schema": from_arrow(rows().schema),
     }
@@ -82,13 +82,13 @@ def test_a_live_file_that_is_added_again_survives(store: LocalLogStore, reads_ta
 
 @pytest.mark.parametrize("result", [REJECTED, CONFLICT])
 def test_data_changes_and_vectors_go(store: LocalLogStore, result: Rejected | Conflict) -> None:
-    for path in ("p=a b/x.parquet", "_change_data/c.parquet", VECTOR_FILE, "live.parquet"):
+    for path in ("p=a b/x.parquet", "_change_data/c.parquet", DELETION_VECTOR_FILE, "live.parquet"):
         store.put(path, b"x")
     owned = (
         OwnedFiles(store=store)
         .with_data([add("p=a%20b/x.parquet")])
         .with_changes([AddCdcFile(path="_change_data/c.parquet", size_bytes=1)])
-        .with_vectors([VECTOR, replace(VECTOR, offset=50)])
+        .with_deletion_vectors([DELETION_VECTOR, replace(DELETION_VECTOR, offset=50)])
     )
     assert owned.discard(result) == 3
     assert {info.path for info in store.walk()} == {"live.parquet"}
@@ -108,20 +108,20 @@ def test_data_changes_and_vectors_go(store: LocalLogStore, result: Rejected | Co
 )
 def test_nothing_goes_that_the_log_may_name(store: LocalLogStore, result: Any) -> None:
     store.put("x.parquet", b"x")
-    store.put(VECTOR_FILE, b"x")
-    owned = OwnedFiles(store=store).with_data([add("x.parquet")]).with_vectors([VECTOR])
+    store.put(DELETION_VECTOR_FILE, b"x")
+    owned = OwnedFiles(store=store).with_data([add("x.parquet")]).with_deletion_vectors([DELETION_VECTOR])
     assert owned.discard(result) == 0
-    assert {info.path for info in store.walk()} == {"x.parquet", VECTOR_FILE}
+    assert {info.path for info in store.walk()} == {"x.parquet", DELETION_VECTOR_FILE}
 
 
 def test_inline_and_broken_vectors_have_no_file(store: LocalLogStore) -> None:
-    inline = replace(VECTOR, storage_type="i", offset=None)
-    broken = replace(VECTOR, path_or_inline_dv="short")
-    outside = replace(VECTOR, storage_type="p", path_or_inline_dv="/elsewhere/v.bin")
-    assert OwnedFiles(store=store).with_vectors([inline, broken, outside]).discard(REJECTED) == 0
+    inline = replace(DELETION_VECTOR, storage_type="i", offset=None)
+    broken = replace(DELETION_VECTOR, path_or_inline_dv="short")
+    outside = replace(DELETION_VECTOR, storage_type="p", path_or_inline_dv="/elsewhere/v.bin")
+    assert OwnedFiles(store=store).with_deletion_vectors([inline, broken, outside]).discard(REJECTED) == 0
 
 
-@pytest.mark.parametrize("known", [{"deletion_vector": VECTOR}, {"base_row_id": 0}])
+@pytest.mark.parametrize("known", [{"deletion_vector": DELETION_VECTOR}, {"base_row_id": 0}])
 def test_what_cannot_have_been_written_just_now_is_refused(
     store: LocalLogStore, known: dict[str, Any]
 ) -> None:

@@ -188,7 +188,7 @@ def test_a_key_is_in_the_commit_once(
 
 def test_parameters_and_metrics_are_texts() -> None:
     values = {"text": "ä b", "list": ["a", "b"], "map": {"a": 1, "b": None}, "flag": True, "none": None}
-    texts = {"text": "ä b", "list": '["a","b"]', "map": '{"a":1,"b":null}', "flag": "true"}
-    assert encode_parameters(values) == texts
-    assert encode_metrics(values) == texts
+    strings = {"text": "ä b", "list": '["a","b"]', "map": '{"a":1,"b":null}', "flag": "true"}
+    assert encode_parameters(values) == strings
+    assert encode_metrics(values) == strings
     assert encode_metrics({"path": Path("x")}) == {"path": '"x"'}

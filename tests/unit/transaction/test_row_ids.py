@@ -60,7 +60,7 @@ ENABLED = {
     "delta.rowTracking.materializedRowIdColumnName": "_row_id",
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row_version",
 }
-VECTOR = DeletionVectorDescriptor(
+DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="i", path_or_inline_dv="x" * 20, size_in_bytes=4, cardinality=2
 )
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_added_again_keeps_its_numbers(store: FaultyStore, clock:
     before = create(store, clock, PROTOCOL, METADATA, add("a", 3), add("b", 2))
     a, b = add_actions(before.files.to_table(), data_change=False)
     raise_for_result(begin(store, clock).add(replace(a, stats='{"numRecords":3,"x":1}')).commit())
-    anew = add("b", 2, data_change=False, deletion_vector=VECTOR)
+    anew = add("b", 2, data_change=False, deletion_vector=DELETION_VECTOR)
     raise_for_result(begin(store, clock).add(removed(b), anew, add("c", 4)).commit())
     after = Snapshot.load(store)
     assert numbers(after) == {"a": (0, 0), "b": (3, 0), "c": (5, 2)}
@@ -187,7 +187,9 @@ def test_a_file_that_is_added_again_keeps_its_numbers(store: FaultyStore, clock:
 
 def test_rows_that_a_vector_hides_have_ids_too(store: FaultyStore, clock: ManualClock) -> None:
     create(store, clock, PROTOCOL, METADATA)
-    raise_for_result(begin(store, clock).add(add("a", 10, deletion_vector=VECTOR), add("b", 1)).commit())
+    raise_for_result(
+        begin(store, clock).add(add("a", 10, deletion_vector=DELETION_VECTOR), add("b", 1)).commit()
+    )
     actions = [a for a in commit_actions(store, 1) if isinstance(a, AddFile)]
     assert [a.base_row_id for a in actions] == [0, 10]
 
@@ -343,8 +345,8 @@ def test_whether_rows_kept_their_ids_is_told(store: FaultyStore, clock: ManualCl
         (None, (add("appended"),), "true"),
         (None, (), "true"),
         (None, (removed(a),), "true"),
-        (None, (removed(b), replace(b, deletion_vector=VECTOR)), "true"),
-        (None, (removed(replace(b, deletion_vector=VECTOR)), add("rewritten")), "false"),
+        (None, (removed(b), replace(b, deletion_vector=DELETION_VECTOR)), "true"),
+        (None, (removed(replace(b, deletion_vector=DELETION_VECTOR)), add("rewritten")), "false"),
         (True, (removed(c), add("copied")), "true"),
         (False, (add("d"),), "false"),
     ]

@@ -14,10 +14,10 @@ from delta_core.errors import CommitError, StorageError
 from delta_core.transaction import staged_commit
 from delta_core.transaction.commit_result import Committed, Rejected
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import ReadSet, TransactionFootprint
-from delta_core.transaction.reordering import WinnerExamination
+from delta_core.transaction.read_set import CommitFootprint, ReadSet
+from delta_core.transaction.rebase import CommitDraft
+from delta_core.transaction.reordering import ConflictCheck
 from delta_core.transaction.staged_commit import StagedCommit
-from delta_core.transaction.stamps import Draft
 from delta_core.transaction.winning_commit import WinningCommit
 from tests.unit.transaction.commit_harness import Harness, body
 
@@ -35,21 +35,21 @@ class Versions:
     def domains(self) -> frozenset[str]:
         return frozenset({"versions"})
 
-    def stamp(self, draft: Draft, version: int) -> Draft:
+    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
         number = version // self.every
         stamped = [
             replace(a, default_row_commit_version=number, base_row_id=self.winner)
             for a in draft.actions
             if isinstance(a, AddFile)
         ]
-        return Draft(info=replace(draft.info, user_metadata=str(version)), actions=stamped)
+        return CommitDraft(info=replace(draft.info, user_metadata=str(version)), actions=stamped)
 
     def after(self, winner: WinningCommit) -> Versions:
         return replace(self, winner=winner.version)
 
 
-def staged(*stampers: Any, actions: Sequence[Action] = FILES) -> StagedCommit:
-    footprint = TransactionFootprint.of(
+def staged(*rebase_hooks: Any, actions: Sequence[Action] = FILES) -> StagedCommit:
+    footprint = CommitFootprint.of(
         actions,
         reads=ReadSet(),
         isolation=IsolationLevel.SERIALIZABLE,
@@ -58,9 +58,9 @@ def staged(*stampers: Any, actions: Sequence[Action] = FILES) -> StagedCommit:
     )
     return StagedCommit(
         actions=actions,
-        examination=WinnerExamination(transaction=footprint),
+        examination=ConflictCheck(transaction=footprint),
         info=lambda version: CommitInfo(read_version=version - 1),
-        stampers=stampers,
+        rebase_hooks=rebase_hooks,
     )
 
 

@@ -15,14 +15,14 @@ from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import ConcurrentWriteError, StaleCommitError
 from delta_core.snapshot.snapshot import Snapshot
-from tests.unit.transaction.test_vector_resolver import (
+from tests.unit.transaction.test_deletion_vector_merger import (
     COUNT,
     Meanwhile,
     delete,
+    deletion_vector_files,
     ids,
     make,
-    named_vector_files,
-    vector_files,
+    named_deletion_vector_files,
 )
 
 SCATTERED = "id % 3 = 1"
@@ -37,7 +37,7 @@ def test_a_deletion_does_not_name_a_vector_that_a_vacuum_may_have_deleted(tmp_pa
     with pytest.raises(ConcurrentWriteError, match="vacuum"):
         delete_rows(DeltaTable(tmp_path).snapshot, SCATTERED, observer=Meanwhile(lambda: vacuum(tmp_path)))
     assert ids(tmp_path) == list(range(COUNT))
-    assert not vector_files(tmp_path)
+    assert not deletion_vector_files(tmp_path)
 
 
 def test_nor_does_an_update(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_one_that_joins_the_winners_vector_neither(tmp_path: Path) -> None:
             observer=Meanwhile(delete(tmp_path, "id = 0"), lambda: vacuum(tmp_path)),
         )
     assert ids(tmp_path) == list(range(1, COUNT))
-    assert vector_files(tmp_path) == named_vector_files(tmp_path), "only the winner's"
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path), "only the winner's"
 
 
 def test_a_vector_in_the_log_is_nothing_to_a_vacuum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_a_vector_that_is_gone_is_not_committed(tmp_path: Path, joined: bool) ->
     def nine_days_pass() -> None:
         """And a vacuum that tells nothing takes the vector for a left-over."""
         clock.advance(9 * 86_400)
-        for name in vector_files(tmp_path) - named_vector_files(tmp_path):
+        for name in deletion_vector_files(tmp_path) - named_deletion_vector_files(tmp_path):
             (tmp_path / name).unlink()
 
     winners = [delete(tmp_path, "id = 0"), nine_days_pass] if joined else [nine_days_pass]

@@ -28,7 +28,7 @@ from delta_core.maintenance.clone.result import CloneResult, KeptHistory
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import MAX_REQUESTS
+from delta_core.storage.parallel import MAX_REQUESTS
 
 
 def clone_history(

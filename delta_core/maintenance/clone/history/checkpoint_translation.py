@@ -17,7 +17,7 @@ from delta_core.log.checkpoint_part import BATCH_ROWS
 from delta_core.maintenance.clone.history.names import Names
 
 _FILES = ("add", "remove")
-_VECTOR = "deletionVector"
+_DELETION_VECTOR = "deletionVector"
 
 
 def translate_part(
@@ -58,8 +58,8 @@ def translate_part(
 def _column(column: pa.Array, name: str, names: Names, sidecar_bytes: Mapping[str, int] | None) -> pa.Array:
     if name in _FILES:
         column = _replaced(column, "path", lambda path: names.of_file(path).raw or path)
-        if column.type.get_field_index(_VECTOR) >= 0:
-            column = _with(column, _VECTOR, _vectors(column.field(_VECTOR), names))
+        if column.type.get_field_index(_DELETION_VECTOR) >= 0:
+            column = _with(column, _DELETION_VECTOR, _deletion_vectors(column.field(_DELETION_VECTOR), names))
     elif name == "sidecar" and sidecar_bytes is not None:
         sizes = [
             None if path is None else sidecar_bytes[posixpath.basename(path)]
@@ -69,17 +69,17 @@ def _column(column: pa.Array, name: str, names: Names, sidecar_bytes: Mapping[st
     return column
 
 
-def _vectors(vectors: pa.StructArray, names: Names) -> pa.StructArray:
-    kinds = vectors.field("storageType").to_pylist()
-    texts = vectors.field("pathOrInlineDv").to_pylist()
-    for index, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
+def _deletion_vectors(dvs: pa.StructArray, names: Names) -> pa.StructArray:
+    kinds = dvs.field("storageType").to_pylist()
+    strings = dvs.field("pathOrInlineDv").to_pylist()
+    for index, (kind, text) in enumerate(zip(kinds, strings, strict=True)):
         if kind is None or text is None:
             continue
-        named = names.of_vector({"storageType": kind, "pathOrInlineDv": text})
+        named = names.of_deletion_vector({"storageType": kind, "pathOrInlineDv": text})
         if named is not None and named.raw is not None:
-            kinds[index], texts[index] = "u", named.raw
-    vectors = _with(vectors, "storageType", pa.array(kinds, pa.string()))
-    return _with(vectors, "pathOrInlineDv", pa.array(texts, pa.string()))
+            kinds[index], strings[index] = "u", named.raw
+    dvs = _with(dvs, "storageType", pa.array(kinds, pa.string()))
+    return _with(dvs, "pathOrInlineDv", pa.array(strings, pa.string()))
 
 
 def _replaced(rows: pa.StructArray, name: str, replace: Callable[[Any], Any]) -> pa.StructArray:

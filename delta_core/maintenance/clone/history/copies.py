@@ -12,7 +12,7 @@ from delta_core.maintenance.clone.translation import Copy
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import ObjectPlace
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.side_by_side import MAX_REQUESTS
+from delta_core.storage.parallel import MAX_REQUESTS
 
 _FEW = 1000
 """So many objects are asked for by name; a store lists as many with one request."""

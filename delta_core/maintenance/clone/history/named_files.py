@@ -15,7 +15,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import ObjectPlace
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import Surface
+from delta_core.table_features.writer_kind import WriterKind
 
 _COMMITS_AT_ONCE = 64
 _COLUMNS = ["path", "size_bytes", "deletion_vector"]
@@ -107,8 +107,8 @@ class NamedFiles:
     def _named(self, kind: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, NamedObject]]:
         file = self.names.of_file(fields["path"], kind=kind)
         yield _object(file, fields.get("size"))
-        vector = fields.get("deletionVector")
-        named = None if vector is None else self.names.of_vector(vector)
+        dv = fields.get("deletionVector")
+        named = None if dv is None else self.names.of_deletion_vector(dv)
         if named is not None:
             # The size in a descriptor is that of one vector, and a file may hold several.
             yield _object(named, None)
@@ -120,7 +120,7 @@ class NamedFiles:
         require_write_support(
             self.protocol,
             self.metadata,
-            surface=Surface.RESTORE,
+            writer_kind=WriterKind.RESTORE,
             has_v2_checkpoint=False,
             operation="clone the table with its history",
         )
@@ -132,10 +132,10 @@ def _object(file: NamedFile, size_bytes: int | None) -> tuple[str, NamedObject]:
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
     fields = {"path": row["path"], "size": row.get("size_bytes")}
-    vector = row["deletion_vector"]
-    if vector is not None and vector["storage_type"] is not None:
+    dv = row["deletion_vector"]
+    if dv is not None and dv["storage_type"] is not None:
         fields["deletionVector"] = {
-            "storageType": vector["storage_type"],
-            "pathOrInlineDv": vector["path_or_inline_dv"],
+            "storageType": dv["storage_type"],
+            "pathOrInlineDv": dv["path_or_inline_dv"],
         }
     return fields

@@ -19,7 +19,7 @@ import orjson
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.actions.json_codec import iter_lines
 from delta_core.deletion_vectors import z85
-from delta_core.maintenance.clone.translation import vector_place
+from delta_core.maintenance.clone.translation import deletion_vector_place
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import ascii_data_path, encode_data_path, uri_scheme
@@ -73,7 +73,7 @@ class Names:
             path = f"{_CHANGES}/{path}"
         return NamedFile(place=place, path=path, raw=encode_data_path(path))
 
-    def of_vector(self, fields: Mapping[str, Any]) -> NamedFile | None:
+    def of_deletion_vector(self, fields: Mapping[str, Any]) -> NamedFile | None:
         """The file of a deletion vector; `raw` goes with the storage type `u`. None for an inline vector.
 
         Raises:
@@ -82,15 +82,15 @@ class Names:
         """
         if fields["storageType"] == "i":
             return None
-        vector = DeletionVectorDescriptor(
+        dv = DeletionVectorDescriptor(
             storage_type=fields["storageType"],
             path_or_inline_dv=fields["pathOrInlineDv"],
             offset=None,
             size_in_bytes=0,
             cardinality=0,
         )
-        place = vector_place(vector, source=self.source, access=self.access)
-        if vector.storage_type != "p":
+        place = deletion_vector_place(dv, source=self.source, access=self.access)
+        if dv.storage_type != "p":
             return NamedFile(place=place, path=place.path, raw=None)
         self.any_other = True
         number = _number(place)
@@ -124,11 +124,11 @@ class Names:
         file = self.of_file(fields["path"], kind=kind)
         if file.raw is not None:
             fields["path"] = file.raw
-        vector = fields.get("deletionVector")
-        named = None if vector is None else self.of_vector(vector)
-        if vector is None or named is None or named.raw is None:
+        dv = fields.get("deletionVector")
+        named = None if dv is None else self.of_deletion_vector(dv)
+        if dv is None or named is None or named.raw is None:
             return file.raw is not None
-        vector.update(storageType="u", pathOrInlineDv=named.raw)
+        dv.update(storageType="u", pathOrInlineDv=named.raw)
         return True
 
 

@@ -39,7 +39,7 @@ class _VersionGoneError(StaleCommitError):
 
 
 @dataclass(slots=True, kw_only=True)
-class StaleWriterGuard:
+class LogTailGuard:
     """Watches the age of what a transaction knows of the log's tail.
 
     The wall clock is used and not a monotonic one, since the latter may stand still while a machine

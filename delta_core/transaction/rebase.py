@@ -16,7 +16,7 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class CommitDraft:
     """A commit at one version, before it is encoded.
 
     Attributes:
@@ -28,7 +28,7 @@ class Draft:
     actions: Sequence[Action]
 
 
-class Stamper(Protocol):
+class RebaseHook(Protocol):
     """Fills in what one table feature asks for. Immutable: winners make another one."""
 
     @property
@@ -36,7 +36,7 @@ class Stamper(Protocol):
         """Metadata domains that this writes itself: two commits that set one get along."""
         ...
 
-    def stamp(self, draft: Draft, version: int) -> Draft:
+    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
         """The draft as it is committed at a version; the same actions object where none changes.
 
         Raises:
@@ -44,6 +44,6 @@ class Stamper(Protocol):
         """
         ...
 
-    def after(self, winner: WinningCommit) -> Stamper:
+    def after(self, winner: WinningCommit) -> RebaseHook:
         """The stamper of a commit that follows this winner, too; told of each once, in order."""
         ...

@@ -16,31 +16,31 @@ from delta_core.errors import MaintenanceError
 from delta_core.maintenance.vacuum.path_identity import protected_keys, spelled_key
 
 
-def stored_vector_keys(vectors: pa.Array | pa.ChunkedArray, *, root_uri: str) -> set[str]:
-    """Keys of every store path that the files of deletion vectors may have: see `vector_keys`.
+def stored_deletion_vector_keys(dvs: pa.Array | pa.ChunkedArray, *, root_uri: str) -> set[str]:
+    """Keys of every store path that the files of deletion vectors may have: see `deletion_vector_keys`.
 
     Args:
         vectors: the column `deletion_vector` of files, or of tombstones.
         root_uri: the table's canonical URI.
 
     Raises:
-        MaintenanceError: see `vector_keys`.
+        MaintenanceError: see `deletion_vector_keys`.
     """
     keys: set[str] = set()
-    if vectors.null_count == len(vectors):
+    if dvs.null_count == len(dvs):
         return keys
-    kinds = pc.struct_field(vectors, "storage_type")
+    kinds = pc.struct_field(dvs, "storage_type")
     # A checkpoint may hold a vector none of whose fields is there; one that is inline is in no file.
     stored = pc.fill_null(pc.not_equal(kinds, "i"), False)
     for kind in pc.unique(kinds.filter(stored)).to_pylist():
-        of_kind = vectors.filter(pc.fill_null(pc.equal(kinds, kind), False))
+        of_kind = dvs.filter(pc.fill_null(pc.equal(kinds, kind), False))
         # One file has the vectors of many.
         for text in pc.unique(pc.struct_field(of_kind, "path_or_inline_dv")).to_pylist():
             keys.update(_keys(kind, text or "", root_uri))
     return keys
 
 
-def vector_keys(vector: DeletionVectorDescriptor | None, *, root_uri: str) -> set[str]:
+def deletion_vector_keys(dv: DeletionVectorDescriptor | None, *, root_uri: str) -> set[str]:
     """Keys of every store path that a vector's file may have; none for one that is inline.
 
     Every spelling counts that could mean a file below the root; of a path that leads out of it there is
@@ -49,9 +49,9 @@ def vector_keys(vector: DeletionVectorDescriptor | None, *, root_uri: str) -> se
     Raises:
         MaintenanceError: which file is meant cannot be told, so none may be deleted.
     """
-    if vector is None or vector.storage_type == "i":
+    if dv is None or dv.storage_type == "i":
         return set()
-    return set(_keys(vector.storage_type, vector.path_or_inline_dv, root_uri))
+    return set(_keys(dv.storage_type, dv.path_or_inline_dv, root_uri))
 
 
 def _keys(storage_type: str, text: str, root_uri: str) -> Iterator[str]:

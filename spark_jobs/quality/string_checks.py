@@ -21,7 +21,7 @@ from spark_jobs.quality.suite_values import MisfitError
 Check = Callable[[str], bool]
 
 
-class TextKind(StrEnum):
+class StringKind(StrEnum):
     """What a text must be."""
 
     JSON = "json"
@@ -31,25 +31,25 @@ class TextKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TextCheck:
+class StringCheck:
     """What texts must be, as a value that travels to Spark's workers.
 
     Attributes:
         argument: the JSON schema as JSON, or the format.
     """
 
-    kind: TextKind
+    kind: StringKind
     argument: str = ""
 
-    def hold(self, texts: pa.Array) -> pa.Array:
+    def hold(self, strings: pa.Array) -> pa.Array:
         """Where the texts pass; null where they are null."""
-        encoded = texts.dictionary_encode()
+        encoded = strings.dictionary_encode()
         check = _check(self)
         answers = pa.array([check(text) for text in encoded.dictionary.to_pylist()], pa.bool_())
         return answers.take(encoded.indices)
 
 
-def json_schema_check(schema: object) -> TextCheck:
+def json_schema_check(schema: object) -> StringCheck:
     """A check against a JSON schema.
 
     Raises:
@@ -66,10 +66,10 @@ def json_schema_check(schema: object) -> TextCheck:
         jsonschema.validators.validator_for(schema).check_schema(schema)
     except jsonschema.SchemaError as error:
         raise MisfitError(f"its json_schema is none: {error.message}") from error
-    return TextCheck(TextKind.JSON_SCHEMA, json.dumps(schema))
+    return StringCheck(StringKind.JSON_SCHEMA, json.dumps(schema))
 
 
-def strftime_check(pattern: object) -> TextCheck:
+def strftime_check(pattern: object) -> StringCheck:
     """A check against a format of `datetime.strptime`.
 
     Raises:
@@ -82,16 +82,16 @@ def strftime_check(pattern: object) -> TextCheck:
         datetime.datetime.strptime(written, pattern)
     except ValueError as error:
         raise MisfitError(f"the format {pattern!r} cannot be read: {error}") from error
-    return TextCheck(TextKind.STRFTIME, pattern)
+    return StringCheck(StringKind.STRFTIME, pattern)
 
 
 @lru_cache(maxsize=32)
-def _check(wanted: TextCheck) -> Check:
-    if wanted.kind is TextKind.JSON:
+def _check(wanted: StringCheck) -> Check:
+    if wanted.kind is StringKind.JSON:
         return lambda text: _json(text) is not _NONE
-    if wanted.kind is TextKind.DATE:
+    if wanted.kind is StringKind.DATE:
         return _is_date
-    if wanted.kind is TextKind.STRFTIME:
+    if wanted.kind is StringKind.STRFTIME:
         return lambda text: _is_written(text, wanted.argument)
     return _json_schema(json.loads(wanted.argument))
 

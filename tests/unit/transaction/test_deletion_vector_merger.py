@@ -16,7 +16,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.actions.json_codec import decode_commit
 from delta_core.data.parquet_writer import write_data_files
-from delta_core.deletion_vectors.file_update import with_new_vector
+from delta_core.deletion_vectors.file_update import with_new_deletion_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.delete import DeleteResult, delete_rows
@@ -26,17 +26,17 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.schema.json import schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import Conflict, raise_for_result
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
-from delta_core.transaction.vector_resolver import VectorResolver
 from tests.support.log_builder import LogBuilder, metadata, protocol
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 COUNT = 400
 LEVELS = ("Serializable", "WriteSerializable")
-VECTORS = frozenset({"deletionVectors"})
+DELETION_VECTORS = frozenset({"deletionVectors"})
 
 
 def make(root: Path, *, level: str = "Serializable", files: int = 1, count: int = COUNT) -> DeltaTable:
@@ -44,7 +44,10 @@ def make(root: Path, *, level: str = "Serializable", files: int = 1, count: int 
     root.mkdir(parents=True, exist_ok=True)
     LogBuilder(root).commit(
         protocol(
-            min_reader_version=3, min_writer_version=7, reader_features=VECTORS, writer_features=VECTORS
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=DELETION_VECTORS,
+            writer_features=DELETION_VECTORS,
         ),
         metadata(
             schema_string=schema_to_json(from_arrow(SCHEMA)),
@@ -90,22 +93,22 @@ def race(root: Path, predicate: str, *winners: Callable[[], object]) -> DeleteRe
     return delete_rows(DeltaTable(root).snapshot, predicate, observer=Meanwhile(*winners))
 
 
-def vector_files(root: Path) -> set[str]:
+def deletion_vector_files(root: Path) -> set[str]:
     return {path.name for path in root.rglob("deletion_vector_*.bin")}
 
 
-def named_vector_files(root: Path) -> set[str]:
+def named_deletion_vector_files(root: Path) -> set[str]:
     """The files that some version's vectors are in."""
     store = DeltaTable(root).store
     named = set()
     for version in range(DeltaTable(root).version() + 1):
         data = store.read(commit_path(version))
-        vectors = [
+        dvs = [
             action.deletion_vector
             for action in decode_commit(data, path=commit_path(version))
             if isinstance(action, AddFile) and action.deletion_vector is not None
         ]
-        owned = OwnedFiles(store=store).with_vectors(vectors)
+        owned = OwnedFiles(store=store).with_deletion_vectors(dvs)
         named |= {path.rpartition("/")[2] for _, path in owned._store_paths()}
     return named
 
@@ -141,13 +144,13 @@ def test_every_version_removes_what_the_one_before_had(tmp_path: Path) -> None:
         actions = decode_commit(store.read(commit_path(version)), path=commit_path(version))
         for action in actions:
             if isinstance(action, RemoveFile):
-                vector = action.deletion_vector
-                assert live.pop(action.path) == (None if vector is None else vector.unique_id)
+                dv = action.deletion_vector
+                assert live.pop(action.path) == (None if dv is None else dv.unique_id)
         for action in actions:
             if isinstance(action, AddFile):
                 assert action.path not in live
-                vector = action.deletion_vector
-                live[action.path] = None if vector is None else vector.unique_id
+                dv = action.deletion_vector
+                live[action.path] = None if dv is None else dv.unique_id
     assert len(live) == 1
     assert ids(tmp_path) == [*range(150, 200), *range(201, 350)]
 
@@ -161,7 +164,7 @@ def test_several_winners_in_a_row_and_no_file_is_left_over(tmp_path: Path) -> No
     assert done.committed is not None
     assert done.committed.operation_metrics["numDeletedRows"] == "20"
     assert ids(tmp_path) == [i for i in range(COUNT) if i % 20 not in (0, 1, 2, 3, 10)]
-    assert vector_files(tmp_path) == named_vector_files(tmp_path)
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path)
 
 
 def test_rows_that_a_winner_has_taken_all_are_not_taken_again(tmp_path: Path) -> None:
@@ -173,7 +176,7 @@ def test_rows_that_a_winner_has_taken_all_are_not_taken_again(tmp_path: Path) ->
     assert ids(tmp_path) == [*range(200, COUNT)]
     actions = decode_commit(DeltaTable(tmp_path).store.read(commit_path(3)), path=commit_path(3))
     assert not [action for action in actions if isinstance(action, AddFile | RemoveFile)]
-    assert vector_files(tmp_path) == named_vector_files(tmp_path)
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path)
 
 
 def test_a_file_that_loses_its_last_rows_is_removed(tmp_path: Path) -> None:
@@ -207,8 +210,8 @@ def test_other_files_of_the_deletion_keep_their_vectors(tmp_path: Path) -> None:
     make(tmp_path, files=2)
     race(tmp_path, "id % 4 = 0", delete(tmp_path, "id % 4 = 1 AND id < 400"))
     assert ids(tmp_path) == [i for i in range(800) if i % 4 and not (i % 4 == 1 and i < 400)]
-    assert vector_files(tmp_path) == named_vector_files(tmp_path)
-    assert len(vector_files(tmp_path)) == 3
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path)
+    assert len(deletion_vector_files(tmp_path)) == 3
 
 
 def purge(root: Path) -> Callable[[], object]:
@@ -232,11 +235,11 @@ def test_rows_that_were_moved_or_came_back_are_a_conflict(
 ) -> None:
     make(tmp_path, level=level, files=2)
     delete(tmp_path, "id = 5")()
-    before = vector_files(tmp_path)
+    before = deletion_vector_files(tmp_path)
     with pytest.raises(ConcurrentModificationError):
         race(tmp_path, "id % 2 = 0", lambda: winner(tmp_path))
-    assert vector_files(tmp_path) - named_vector_files(tmp_path) == set()
-    assert before <= vector_files(tmp_path)
+    assert deletion_vector_files(tmp_path) - named_deletion_vector_files(tmp_path) == set()
+    assert before <= deletion_vector_files(tmp_path)
 
 
 def test_what_was_written_for_attempts_that_were_lost_is_deleted(tmp_path: Path) -> None:
@@ -244,7 +247,7 @@ def test_what_was_written_for_attempts_that_were_lost_is_deleted(tmp_path: Path)
     make(tmp_path)
     with pytest.raises(ConcurrentModificationError):
         race(tmp_path, "id % 2 = 0", delete(tmp_path, "id % 10 = 1"), purge(tmp_path))
-    assert vector_files(tmp_path) == named_vector_files(tmp_path)
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path)
     assert ids(tmp_path) == [i for i in range(COUNT) if i % 10 != 1]
 
 
@@ -281,13 +284,13 @@ def update(
         if file.deletion_vector is None
         else read_deletion_vector(store, file.deletion_vector, num_rows=COUNT).tolist()
     )
-    vectors = write_deletion_vectors(store, [[*known, *positions]], inline_max_bytes=0)
-    change = with_new_vector(file, vectors.descriptors[0], deletion_timestamp_ms=snapshot.clock.now_ms())
-    resolver = VectorResolver(store)
+    dvs = write_deletion_vectors(store, [[*known, *positions]], inline_max_bytes=0)
+    change = with_new_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=snapshot.clock.now_ms())
+    resolver = DeletionVectorMerger(store)
     options = {} if observer is None else {"observer": observer}
     transaction = Transaction.begin(snapshot, operation="UPDATE", resolver=resolver, **options)  # type: ignore[arg-type]
     transaction.read_files([file.path]).add(change.remove, *changes)
-    owned = OwnedFiles(store=store).with_vectors(vectors.descriptors)
+    owned = OwnedFiles(store=store).with_deletion_vectors(dvs.descriptors)
     if change.add is not None:
         transaction.add(change.add)
     if new:
@@ -305,7 +308,7 @@ def test_an_update_of_rows_that_a_winner_took_is_a_conflict(tmp_path: Path) -> N
     with pytest.raises(ConcurrentModificationError):
         update(tmp_path, [50], new=[1000], observer=Meanwhile(delete(tmp_path, "id < 100")))
     assert ids(tmp_path) == [*range(100, COUNT)]
-    assert vector_files(tmp_path) == named_vector_files(tmp_path)
+    assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path)
     assert len(list(tmp_path.glob("*.parquet"))) == 1
 
 
@@ -328,24 +331,24 @@ def test_rows_are_not_reported_twice(tmp_path: Path) -> None:
 def test_a_vector_that_cannot_be_read_settles_nothing(tmp_path: Path) -> None:
     make(tmp_path)
 
-    def wins_and_loses_its_vector() -> None:
+    def wins_and_loses_its_deletion_vector() -> None:
         delete(tmp_path, "id % 3 = 0")()
-        for path in named_vector_files(tmp_path):
+        for path in named_deletion_vector_files(tmp_path):
             next(tmp_path.rglob(path)).unlink()
 
     with pytest.raises(ConcurrentModificationError):
-        race(tmp_path, "id % 3 = 1", wins_and_loses_its_vector)
-    assert vector_files(tmp_path) == set()
+        race(tmp_path, "id % 3 = 1", wins_and_loses_its_deletion_vector)
+    assert deletion_vector_files(tmp_path) == set()
 
 
 def test_metadata_is_no_matter_of_rows(tmp_path: Path) -> None:
     make(tmp_path)
     snapshot = DeltaTable(tmp_path).snapshot
     file = the_file(snapshot)
-    vectors = write_deletion_vectors(snapshot.store, [[1]])
-    change = with_new_vector(file, vectors.descriptors[0], deletion_timestamp_ms=1)
+    dvs = write_deletion_vectors(snapshot.store, [[1]])
+    change = with_new_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=1)
     assert change.add is not None
-    transaction = Transaction.begin(snapshot, operation="X", resolver=VectorResolver(snapshot.store))
+    transaction = Transaction.begin(snapshot, operation="X", resolver=DeletionVectorMerger(snapshot.store))
     transaction.add(change.remove, change.add, snapshot.metadata).read_files([file.path])
     delete(tmp_path, "id = 5")()
     assert isinstance(transaction.commit(), Conflict)
@@ -364,10 +367,10 @@ def test_any_deletions_at_once_leave_what_deletions_in_turn_leave(
     root = tmp_path_factory.mktemp("t")
     make(root, level=level, files=2, count=30)
     # A file that a winner removes whole is a conflict, so one row of each stays.
-    texts = [f"id % 30 <> 7 AND (id % {by} = {rest % by} OR id = {one})" for by, rest, one in deletions]
+    strings = [f"id % 30 <> 7 AND (id % {by} = {rest % by} OR id = {one})" for by, rest, one in deletions]
     snapshot = DeltaTable(root).snapshot
-    race_all = Meanwhile(*(lambda text=text: delete_rows(snapshot, text) for text in texts[1:]))  # type: ignore[misc]
-    delete_rows(snapshot, texts[0], observer=race_all)
+    race_all = Meanwhile(*(lambda text=text: delete_rows(snapshot, text) for text in strings[1:]))  # type: ignore[misc]
+    delete_rows(snapshot, strings[0], observer=race_all)
 
     def is_left(i: int) -> bool:
         return i % 30 == 7 or not any(i % by == rest % by or i == one for by, rest, one in deletions)
@@ -375,4 +378,4 @@ def test_any_deletions_at_once_leave_what_deletions_in_turn_leave(
     assert sorted(DeltaTable(root).to_pyarrow_table().column("id").to_pylist()) == [
         i for i in range(60) if is_left(i)
     ]
-    assert vector_files(root) == named_vector_files(root)
+    assert deletion_vector_files(root) == named_deletion_vector_files(root)

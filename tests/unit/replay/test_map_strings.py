@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.actions.arrow_schema import STRING_MAP
-from delta_core.replay.map_texts import coded_map, coded_texts, map_values, plain_map
+from delta_core.replay.map_strings import coded_map, coded_strings, map_values, plain_map
 
 Rows = list[Mapping[str, str | None]]
 
@@ -74,7 +74,7 @@ def test_keys_are_found_without_case_if_none_has_the_spelling() -> None:
 def test_rows_that_differ_in_their_keys_have_no_compact_form(rows: Rows) -> None:
     values = _encoded(rows)
     assert coded_map(values) is None
-    assert coded_texts(values, "a").to_array().to_pylist() == [row.get("a") for row in rows]
+    assert coded_strings(values, "a").to_array().to_pylist() == [row.get("a") for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_other_types_of_texts_are_read(text: pa.DataType) -> None:
     rows = [[("a", "1"), ("b", None)], [("a", "2"), ("b", "é")]]
     values = pa.array(rows, pa.map_(text, text))
     assert plain_map(values) == pa.array(rows, STRING_MAP)
-    assert coded_texts(values, "b").to_array().to_pylist() == [None, "é"]
+    assert coded_strings(values, "b").to_array().to_pylist() == [None, "é"]

@@ -29,10 +29,15 @@ from delta_core.actions import (
     RemoveFile,
 )
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.deletion_vectors.file_update import count_records, physical_records, removed, with_new_vector
+from delta_core.deletion_vectors.file_update import (
+    count_records,
+    physical_records,
+    removed,
+    with_new_deletion_vector,
+)
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
-from delta_core.deletion_vectors.union import VectorUnion, unite
+from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import DeltaError
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
@@ -43,7 +48,7 @@ from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.conflict_checker import RuleViolation, find_conflict
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.read_set import TransactionFootprint
+from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
@@ -74,13 +79,13 @@ class _Joined:
         kept: the winner's file.
         union: its deleted rows after both; None where every row goes.
         twice: rows that both take.
-        had_vector: whether the transaction would have given it a vector.
+        had_deletion_vector: whether the transaction would have given it a vector.
     """
 
     kept: _KeptFile
-    union: VectorUnion | None
+    union: DeletionVectorUnion | None
     twice: int
-    had_vector: bool
+    had_deletion_vector: bool
 
     @property
     def is_done(self) -> bool:
@@ -88,11 +93,11 @@ class _Joined:
         return self.union is not None and self.union.is_unchanged
 
     @property
-    def gets_vector(self) -> bool:
+    def gets_deletion_vector(self) -> bool:
         return self.union is not None and not self.union.is_unchanged and not self.union.deletes_all
 
 
-class VectorResolver:
+class DeletionVectorMerger:
     """Settles what a statement and its winners take from the same files by deletion vectors.
 
     For statements whose rows are each judged by themselves (DELETE, UPDATE), and which take rows by vectors
@@ -137,7 +142,7 @@ class VectorResolver:
         winner: WinningCommit,
         actions: Sequence[Action],
         *,
-        transaction: TransactionFootprint,
+        transaction: CommitFootprint,
     ) -> Resolution | None:
         """See `ConflictResolver`.
 
@@ -167,15 +172,15 @@ class VectorResolver:
             result: the transaction's.
             owned: what the statement itself has written for it.
         """
-        everything = owned.with_vectors(self._written)
+        everything = owned.with_deletion_vectors(self._written)
         if isinstance(result, Committed):
             if self._last is not None and not result.already_applied:
-                everything.discard_vectors_not_in(self._last)
+                everything.discard_deletion_vectors_not_in(self._last)
             return
         everything.discard(result)
 
     def _settle(
-        self, winner: WinningCommit, actions: Sequence[Action], transaction: TransactionFootprint
+        self, winner: WinningCommit, actions: Sequence[Action], transaction: CommitFootprint
     ) -> Resolution | None:
         if any(isinstance(action, Metadata | Protocol) for action in actions):
             return None  # More than rows is at stake.
@@ -196,7 +201,7 @@ class VectorResolver:
                 if kept.key in adds:
                     return None
                 continue  # It was only read: which of the rows that are left match is as it was.
-            if _vector_id(removed_here) != _vector_id(kept.before):
+            if _deletion_vector_id(removed_here) != _deletion_vector_id(kept.before):
                 return None
             mine = adds.get(kept.key)
             one = _join(kept, mine, gone, theirs, self._new_positions(mine, known, records), records)
@@ -214,13 +219,17 @@ class VectorResolver:
     def _rebased(self, actions: Sequence[Action], joined: Mapping[str, _Joined]) -> list[Action]:
         """The actions, where those of joined files are made anew after the winner's."""
         now_ms = self._clock.now_ms()
-        vectors = write_deletion_vectors(
+        dvs = write_deletion_vectors(
             self._store,
-            (one.union.positions for one in joined.values() if one.gets_vector and one.union is not None),
+            (
+                one.union.positions
+                for one in joined.values()
+                if one.gets_deletion_vector and one.union is not None
+            ),
             properties=self._properties,
         )
-        self._written += vectors.descriptors
-        descriptors = iter(vectors.descriptors)
+        self._written += dvs.descriptors
+        descriptors = iter(dvs.descriptors)
         made: dict[str, tuple[RemoveFile | None, AddFile | None]] = {}
         changes_data = {
             canonical_log_path(a.path): a.data_change for a in actions if isinstance(a, RemoveFile)
@@ -229,8 +238,8 @@ class VectorResolver:
             live, changes = one.kept.after, changes_data[key]
             if one.is_done:
                 made[key] = (None, None)
-            elif one.gets_vector and one.union is not None:
-                update = with_new_vector(
+            elif one.gets_deletion_vector and one.union is not None:
+                update = with_new_deletion_vector(
                     live,
                     next(descriptors),
                     deletion_timestamp_ms=now_ms,
@@ -255,10 +264,10 @@ class VectorResolver:
         count = physical_records(file)
         return count_records(self._store, file, access=self._access) if count is None else count
 
-    def _positions(self, vector: DeletionVectorDescriptor | None, records: int) -> Positions:
-        if vector is None:
+    def _positions(self, dv: DeletionVectorDescriptor | None, records: int) -> Positions:
+        if dv is None:
             return _NOTHING
-        return read_deletion_vector(self._store, vector, num_rows=records, access=self._access)
+        return read_deletion_vector(self._store, dv, num_rows=records, access=self._access)
 
     def _new_positions(self, mine: AddFile | None, known: Positions, records: int) -> Positions | None:
         """The rows that the transaction takes from a file; None for every one that is left."""
@@ -273,7 +282,7 @@ def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
     return [_KeptFile(before=remove, after=add) for remove, add in pairs if remove is not None]
 
 
-def _is_disputed(transaction: TransactionFootprint, winner: WinningCommit, kept: _KeptFile) -> bool:
+def _is_disputed(transaction: CommitFootprint, winner: WinningCommit, kept: _KeptFile) -> bool:
     """Whether the transaction could not follow a winner that had changed this file alone."""
     alone = replace(
         winner,
@@ -310,10 +319,10 @@ def _join(
     records: int,
 ) -> _Joined:
     if wanted is None:
-        return _Joined(kept=kept, union=None, twice=len(theirs), had_vector=False)
+        return _Joined(kept=kept, union=None, twice=len(theirs), had_deletion_vector=False)
     union = unite(gone, wanted, num_records=records)
     twice = len(wanted) - len(union.newly_deleted)
-    return _Joined(kept=kept, union=union, twice=twice, had_vector=mine is not None)
+    return _Joined(kept=kept, union=union, twice=twice, had_deletion_vector=mine is not None)
 
 
 def _counts(joined: Iterable[_Joined]) -> dict[str, int]:
@@ -322,7 +331,7 @@ def _counts(joined: Iterable[_Joined]) -> dict[str, int]:
     counts = dict.fromkeys(names, 0)
     for one in joined:
         counts["numDeletedRows"] -= one.twice
-        if one.had_vector and not one.gets_vector:
+        if one.had_deletion_vector and not one.gets_deletion_vector:
             counts["numDeletionVectorsAdded"] -= 1
             counts["numRemovedFiles"] += not one.is_done
         had = one.kept.before.deletion_vector is not None
@@ -331,5 +340,5 @@ def _counts(joined: Iterable[_Joined]) -> dict[str, int]:
     return counts
 
 
-def _vector_id(file: RemoveFile) -> str | None:
+def _deletion_vector_id(file: RemoveFile) -> str | None:
     return None if file.deletion_vector is None else file.deletion_vector.unique_id

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.cli.option_text import options_from_file, options_from_text
+from delta_core.cli.option_string import options_from_file, options_from_text
 from delta_core.errors import ConfigurationError
 
 SECRET = "s3cr3t-c4n4ry"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from delta_core.errors import StaleListingError, TableNotFoundError
+from delta_core.snapshot.monotonic_versions import MonotonicVersions
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.snapshot.version_floor import VersionFloors
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.transaction.commit_result import Committed
@@ -120,13 +120,13 @@ def test_another_table_at_the_place_begins_from_nothing(store: LaggingStore, log
 
 
 def test_a_store_that_lists_what_there_is_costs_nothing(log: LogBuilder) -> None:
-    floors = VersionFloors()
+    floors = MonotonicVersions()
     floors.note(log.store, "id", 7)
     assert floors.floor(log.store) == -1
 
 
 def test_only_so_many_tables_are_remembered(tmp_path: Path) -> None:
-    floors = VersionFloors(max_tables=2)
+    floors = MonotonicVersions(max_tables=2)
     stores = [LaggingStore(tmp_path / name) for name in "abc"]
     for version, store in enumerate(stores):
         floors.note(store, "id", version)

@@ -18,7 +18,7 @@ _TIME_ALONE: Final = r"^\s*T?\d{1,2}:"
 _ZONE: Final = r":\d{1,2}(\.\d*)?\s*[^\s\d:.]"
 
 
-def cast_text(text: Column, wanted: delta.DataType, *, exact: bool) -> tuple[Column, Column]:
+def cast_string(text: Column, wanted: delta.DataType, *, exact: bool) -> tuple[Column, Column]:
     """The text as a value of `wanted`, and whether it is no text of that type.
 
     Args:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddFile, DeletionVectorDescriptor
 from delta_core.clock import SYSTEM_CLOCK
-from delta_core.deletion_vectors.file_update import FileUpdate, with_new_vector, without_rows
+from delta_core.deletion_vectors.file_update import FileUpdate, with_new_deletion_vector, without_rows
 from delta_core.deletion_vectors.union import read_union
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.schema.json import schema_to_json
@@ -24,7 +24,7 @@ from tests.support.log_builder import NOW_MS, LogBuilder, metadata, protocol
 _SCHEMA = StructType((StructField(name="id", data_type=LONG), StructField(name="file", data_type=LONG)))
 
 
-class VectorTable:
+class DeletionVectorTable:
     """Files of some rows each, whose `id` is the position and whose `file` is the file's number.
 
     Attributes:
@@ -60,7 +60,7 @@ class VectorTable:
         self._note()
 
     @property
-    def live_vectors(self) -> list[DeletionVectorDescriptor]:
+    def live_deletion_vectors(self) -> list[DeletionVectorDescriptor]:
         """The vectors of the live files."""
         return [file.deletion_vector for file in self._live.values() if file.deletion_vector is not None]
 
@@ -92,8 +92,8 @@ class VectorTable:
             if union.deletes_all:
                 updates.append(without_rows(file, deletion_timestamp_ms=NOW_MS))
                 continue
-            vector = written.descriptors[kept.index(number)]
-            update = with_new_vector(file, vector, deletion_timestamp_ms=NOW_MS)
+            dv = written.descriptors[kept.index(number)]
+            update = with_new_deletion_vector(file, dv, deletion_timestamp_ms=NOW_MS)
             assert update.add is not None
             self._live[number] = update.add
             updates.append(update)
@@ -122,19 +122,19 @@ class VectorTable:
         )
 
 
-def every_kind_of_vector(root: Path) -> VectorTable:
+def every_kind_of_deletion_vector(root: Path) -> DeletionVectorTable:
     """Arrays, bitsets and runs, over several containers; inline, in files, united, with a file's last row."""
-    table = VectorTable(root, [10, 200_000, 150_000, 70_000, 5], random_prefixes=True)
+    table = DeletionVectorTable(root, [10, 200_000, 150_000, 70_000, 5], random_prefixes=True)
     table.delete({0: [3, 4, 7], 1: range(1, 200_000, 3), 2: range(1000, 140_000)}, inline_max_bytes=128)
     table.delete({0: [0], 1: [65_535, 65_536, 199_999], 3: [69_999], 4: [0, 1]}, inline_max_bytes=-1)
     table.delete({4: [2, 3, 4], 2: range(140_000), 3: range(0, 70_000, 2)}, inline_max_bytes=128)
     return table
 
 
-def random_table(root: Path, rng: random.Random) -> VectorTable:
+def random_table(root: Path, rng: random.Random) -> DeletionVectorTable:
     """Some deletions of random rows."""
     sizes = [rng.choice([1, 7, 100, 66_000]) for _ in range(rng.randint(1, 3))]
-    table = VectorTable(root, sizes, random_prefixes=rng.random() < 0.5)
+    table = DeletionVectorTable(root, sizes, random_prefixes=rng.random() < 0.5)
     for _ in range(rng.randint(1, 3)):
         chosen = rng.sample(range(len(sizes)), rng.randint(1, len(sizes)))
         rows = {

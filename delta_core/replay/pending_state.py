@@ -19,7 +19,7 @@ MAX_WAITING_COMMITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedState:
+class PendingState:
     """The state before some commits, and those commits.
 
     Attributes:
@@ -29,13 +29,13 @@ class FollowedState:
     base: ReplayState
     waiting: tuple[CommitData, ...] = ()
 
-    def followed_by(self, commits: Sequence[CommitData]) -> FollowedState:
+    def followed_by(self, commits: Sequence[CommitData]) -> PendingState:
         """The state after some more commits, which have been decoded before."""
         waiting = (*self.waiting, *commits)
-        longer = FollowedState(base=self.base, waiting=waiting)
+        longer = PendingState(base=self.base, waiting=waiting)
         return longer.caught_up() if len(waiting) >= MAX_WAITING_COMMITS else longer
 
-    def caught_up(self) -> FollowedState:
+    def caught_up(self) -> PendingState:
         """The same state with no commit waiting.
 
         Raises:
@@ -43,7 +43,7 @@ class FollowedState:
         """
         if not self.waiting:
             return self
-        return FollowedState(base=self.base.apply(replay_tail(self.waiting)))
+        return PendingState(base=self.base.apply(replay_tail(self.waiting)))
 
     @property
     def transactions(self) -> Mapping[str, SetTransaction]:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions.arrow_schema import STRING_MAP
-from delta_core.replay.column_types import MalformedColumn, is_text
+from delta_core.replay.column_types import MalformedColumn, is_string
 
 
 @dataclass(frozen=True, slots=True)
-class CodedTexts:
+class CodedStrings:
     """A column of texts, each given by its position among distinct ones.
 
     Attributes:
@@ -30,9 +30,9 @@ class CodedTexts:
     codes: npt.NDArray[np.signedinteger]
     texts: pa.StringArray
 
-    def take(self, rows: npt.NDArray[np.generic]) -> CodedTexts:
+    def take(self, rows: npt.NDArray[np.generic]) -> CodedStrings:
         """Some of the rows, by number or by mask."""
-        return CodedTexts(self.codes[rows], self.texts)
+        return CodedStrings(self.codes[rows], self.texts)
 
     def to_array(self) -> pa.StringArray:
         """The texts, one by one."""
@@ -53,16 +53,16 @@ class CodedMap:
     """
 
     keys: tuple[str, ...]
-    items: tuple[CodedTexts, ...]
+    items: tuple[CodedStrings, ...]
 
-    def get(self, key: str) -> CodedTexts:
+    def get(self, key: str) -> CodedStrings:
         """The items of a key; case does not count where no key has the exact spelling."""
         if key in self.keys:
             return self.items[self.keys.index(key)]
         found = [at for at, name in enumerate(self.keys) if name.casefold() == key.casefold()]
         if len(found) > 1:
             return _coded(_looked_up(plain_map(self.to_map()), key))
-        return self.items[found[0]] if found else CodedTexts(self._none(), pa.array([], pa.string()))
+        return self.items[found[0]] if found else CodedStrings(self._none(), pa.array([], pa.string()))
 
     def to_map(self) -> pa.MapArray:
         """As a map whose keys and items are dictionary-encoded."""
@@ -106,11 +106,11 @@ def coded_map(values: pa.MapArray) -> CodedMap | None:
     codes = _codes(items.indices).reshape(rows, width)
     small = np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32
     return CodedMap(
-        names, tuple(CodedTexts(codes[:, at].astype(small, order="C"), texts) for at in range(width))
+        names, tuple(CodedStrings(codes[:, at].astype(small, order="C"), texts) for at in range(width))
     )
 
 
-def coded_texts(values: pa.MapArray, key: str) -> CodedTexts:
+def coded_strings(values: pa.MapArray, key: str) -> CodedStrings:
     """The items of one key of a map column.
 
     Keys are column names, so case does not count where no key has the exact spelling.
@@ -120,8 +120,8 @@ def coded_texts(values: pa.MapArray, key: str) -> CodedTexts:
 
 
 def map_values(values: pa.MapArray, key: str) -> pa.StringArray:
-    """As `coded_texts`, as an array of texts."""
-    return coded_texts(values, key).to_array()
+    """As `coded_strings`, as an array of texts."""
+    return coded_strings(values, key).to_array()
 
 
 def plain_map(values: pa.MapArray) -> pa.MapArray:
@@ -132,7 +132,7 @@ def plain_map(values: pa.MapArray) -> pa.MapArray:
     """
     if values.type == STRING_MAP:
         return values
-    require_map_of_texts(values.type)
+    require_map_of_strings(values.type)
     if len(values) == 0:
         return pa.array([], STRING_MAP)
     offsets = values.offsets
@@ -147,11 +147,11 @@ def plain_map(values: pa.MapArray) -> pa.MapArray:
     return pa.MapArray.from_arrays(moved, keys, items, STRING_MAP, mask=pc.is_null(values))
 
 
-def require_map_of_texts(data_type: pa.DataType) -> None:
+def require_map_of_strings(data_type: pa.DataType) -> None:
     """Refuse, with a MalformedColumn, what is no map from text to text; a dictionary may stand for either."""
     sides = (data_type.key_type, data_type.item_type) if pa.types.is_map(data_type) else (data_type,)
     for side in sides:
-        if side is data_type or not is_text(side):
+        if side is data_type or not is_string(side):
             raise MalformedColumn(f"expected a map of strings, found {data_type}")
 
 
@@ -171,10 +171,10 @@ def _looked_up(values: pa.MapArray, key: str) -> pa.StringArray:
     return found[0] if len(found) == 1 else pc.coalesce(*found)
 
 
-def _coded(values: pa.StringArray) -> CodedTexts:
+def _coded(values: pa.StringArray) -> CodedStrings:
     encoded = values.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-    return CodedTexts(codes.astype(np.int32, copy=False), encoded.dictionary)
+    return CodedStrings(codes.astype(np.int32, copy=False), encoded.dictionary)
 
 
 def _codes(indices: pa.Array) -> npt.NDArray[np.int32]:

@@ -22,7 +22,7 @@ _TRIES = 5
 _PAUSE_SECONDS = 0.1
 
 
-class VersionFloors:
+class MonotonicVersions:
     """The highest version that was seen or committed of each of the last tables; for threads.
 
     A table that was made anew at the same place has another id, and begins from nothing.
@@ -64,7 +64,7 @@ class VersionFloors:
         return store.uri
 
 
-FLOORS = VersionFloors()
+FLOORS = MonotonicVersions()
 """What this process has seen."""
 
 
@@ -73,7 +73,7 @@ def note_version(store: LogStore, table_id: str, version: int) -> None:
     FLOORS.note(store, table_id, version)
 
 
-def not_below_floor(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) -> Snapshot:
+def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) -> Snapshot:
     """The latest version that `load` finds, tried again while it is one from before.
 
     Raises:

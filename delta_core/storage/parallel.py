@@ -14,7 +14,7 @@ MAX_REQUESTS = 32
 T = TypeVar("T")
 
 
-def side_by_side(store: LogStore, calls: Sequence[Callable[[], T]]) -> list[T]:
+def parallel(store: LogStore, calls: Sequence[Callable[[], T]]) -> list[T]:
     """The results of some calls that read from a store, in order; at once if the store is remote.
 
     Raises what the first of the failed calls raised, after all have ended.

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from enum import Enum
 
 
-class Surface(Enum):
+class WriterKind(Enum):
     """One way of changing a table or its log.
 
     Attributes:
@@ -65,34 +65,34 @@ class Surface(Enum):
 
         The others need old rows as a scan gives them, or not at all.
         """
-        return self in (Surface.SPARK_ROWS, Surface.MERGE)
+        return self in (WriterKind.SPARK_ROWS, WriterKind.MERGE)
 
 
-ALL_SURFACES = frozenset(Surface)
+ALL_WRITER_KINDS = frozenset(WriterKind)
 """Written correctly by every writer there is."""
 
-NO_SURFACES: frozenset[Surface] = frozenset()
+NO_WRITER_KINDS: frozenset[WriterKind] = frozenset()
 """Not written at all."""
 
-LOG_ONLY = frozenset({Surface.CHECKPOINT, Surface.CLEANUP, Surface.VACUUM})
+LOG_ONLY = frozenset({WriterKind.CHECKPOINT, WriterKind.CLEANUP, WriterKind.VACUUM})
 """They move what the log says of files from one place to another, or delete what it no longer names. A
 feature that only says what rows are, or how new ones are made, asks nothing of them."""
 
 
-AS_THEY_STAND = LOG_ONLY | {Surface.RESTORE}
+AS_THEY_STAND = LOG_ONLY | {WriterKind.RESTORE}
 """Those, and who makes files part of a table together with the definition that they were written for."""
 
-MOVED_ROWS = AS_THEY_STAND | {Surface.REWRITE}
+MOVED_ROWS = AS_THEY_STAND | {WriterKind.REWRITE}
 """And who moves rows from file to file: they are neither made nor changed, with what the log says of them."""
 
-ROWS_WITHOUT_SPARK = LOG_ONLY | {Surface.COMMIT, Surface.ARROW_ROWS}
+ROWS_WITHOUT_SPARK = LOG_ONLY | {WriterKind.COMMIT, WriterKind.ARROW_ROWS}
 """A definition may ask for a feature that all of these write; the others refuse its tables by its name."""
 
 WITHOUT_SPARK = ROWS_WITHOUT_SPARK | MOVED_ROWS
 """All but those that have Spark make rows."""
 
 
-def in_words(surfaces: Collection[Surface]) -> str:
+def in_words(writer_kinds: Collection[WriterKind]) -> str:
     """The surfaces as part of a sentence, in the order in which they are defined; empty for none."""
-    words = [item.words for item in Surface if item in surfaces]
+    words = [item.words for item in WriterKind if item in writer_kinds]
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)

@@ -79,7 +79,7 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableChange:
+class MetadataUpdate:
     """The table as the write will leave it.
 
     New columns of a mapped table get physical names at random, so whoever writes files for a change commits
@@ -119,7 +119,7 @@ class TableChange:
         """What rows go through. Raises as `WritePlan.of`."""
         return WritePlan.of(self.protocol, self.metadata, clustered_by=self.clustered_by)
 
-    def with_marks(self, marks: Mapping[str, int]) -> TableChange:
+    def with_high_water_marks_of(self, marks: Mapping[str, int]) -> MetadataUpdate:
         """The change with identity columns that have got further, as `WrittenRows.high_water_marks` says."""
         if not marks:
             return self
@@ -129,14 +129,14 @@ class TableChange:
         return replace(self, schema=schema, metadata=metadata, actions=(*others, metadata))
 
 
-def plan_table_change(
+def plan_metadata_update(
     snapshot: Snapshot | None,
     *,
     data_schema: StructType,
     definition: TableDefinition,
     now_ms: int,
     may_merge: bool = True,
-) -> TableChange:
+) -> MetadataUpdate:
     """Decide what becomes of the table's definition.
 
     Args:
@@ -202,7 +202,7 @@ def canonical_partition_columns(schema: StructType, partition_by: Sequence[str])
     return tuple(field.name if field is not None else name for name, field in found)
 
 
-def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int) -> TableChange:
+def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int) -> MetadataUpdate:
     partition_columns = canonical_partition_columns(data_schema, definition.partition_by or ())
     request = ProtocolRequest.of(definition.configuration or {})
     if definition.cluster_by is not None:
@@ -238,13 +238,13 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     protocol = protocol_for(columns.schema, columns.configuration, request=request)
     require_iceberg_compatibility(protocol, metadata, operation="create the table")
     require_universal_format(metadata)
-    created = TableChange(
+    created = MetadataUpdate(
         schema=columns.schema, protocol=protocol, metadata=metadata, actions=(protocol, metadata)
     )
     return created if definition.cluster_by is None else clustered(created, definition.cluster_by)
 
 
-def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableDefinition) -> TableChange:
+def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableDefinition) -> MetadataUpdate:
     wanted = definition.partition_by
     if wanted is None:
         wanted = [name for name in snapshot.partition_columns if data_schema.find(name) is not None]
@@ -304,7 +304,7 @@ def _with_filled_nullable(snapshot: Snapshot, schema: StructType) -> StructType:
     return StructType(tuple(replace(f, nullable=True) if f.name in filled else f for f in schema))
 
 
-def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
+def _changed(snapshot: Snapshot, columns: TableColumns) -> MetadataUpdate:
     before, metadata, protocol = _columns_of(snapshot), snapshot.metadata, snapshot.protocol
     actions: list[Action] = []
     if columns != before:
@@ -327,7 +327,7 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
             protocol, metadata, previous=snapshot.metadata, operation="change the schema"
         )
     clustering = clustering_of(snapshot)
-    return TableChange(
+    return MetadataUpdate(
         schema=columns.schema,
         protocol=protocol,
         metadata=metadata,
@@ -336,7 +336,7 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> TableChange:
     )
 
 
-def clustered(change: TableChange, columns: Sequence[str | Sequence[str]]) -> TableChange:
+def clustered(change: MetadataUpdate, columns: Sequence[str | Sequence[str]]) -> MetadataUpdate:
     """The change of a table that is clustered by these columns from then on.
 
     Raises:
@@ -347,7 +347,7 @@ def clustered(change: TableChange, columns: Sequence[str | Sequence[str]]) -> Ta
     return replace(change, actions=(*change.actions, chosen.action()), clustered_by=chosen.columns)
 
 
-def reclustered(snapshot: Snapshot, change: TableChange) -> TableChange:
+def reclustered(snapshot: Snapshot, change: MetadataUpdate) -> MetadataUpdate:
     """The change of a table whose schema is replaced: it stays clustered by columns of the same names.
 
     Raises:

@@ -20,12 +20,12 @@ from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import (
-    ALL_SURFACES,
+from delta_core.table_features.writer_kind import (
+    ALL_WRITER_KINDS,
     LOG_ONLY,
     ROWS_WITHOUT_SPARK,
     WITHOUT_SPARK,
-    Surface,
+    WriterKind,
     in_words,
 )
 from delta_core.transaction.transaction import Transaction
@@ -81,19 +81,19 @@ def declared(name: str) -> tuple[Protocol, Metadata]:
     )
 
 
-def listed_by(surface: Surface) -> list[str]:
-    return sorted(name for name, item in FEATURES.items() if surface in item.writable_by)
+def listed_by(writer_kind: WriterKind) -> list[str]:
+    return sorted(name for name, item in FEATURES.items() if writer_kind in item.writable_by)
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_a_surface_is_let_through_where_the_feature_says_so_and_nowhere_else(name: str) -> None:
     pair = declared(name)
-    for surface in Surface:
-        if surface in FEATURES[name].writable_by:
-            assert require_write_support(*pair, surface=surface) is None
+    for writer_kind in WriterKind:
+        if writer_kind in FEATURES[name].writable_by:
+            assert require_write_support(*pair, writer_kind=writer_kind) is None
         else:
             with pytest.raises(UnsupportedTableFeatureError, match=f"feature {name}") as caught:
-                require_write_support(*pair, surface=surface, operation="do it")
+                require_write_support(*pair, writer_kind=writer_kind, operation="do it")
             assert caught.value.problem.startswith("Cannot do it: ")
 
 
@@ -101,17 +101,21 @@ def test_what_is_turned_on_gets_rows_and_its_log_is_kept() -> None:
     """Who turns a feature on can write the table without Spark, and check it, clean up and vacuum."""
     for feature in FEATURES.values():
         assert feature.may_be_enabled == (feature.writable_by >= ROWS_WITHOUT_SPARK), feature.name
-        assert Surface.ARROW_ROWS not in feature.writable_by or feature.writable_by >= LOG_ONLY, feature.name
+        assert WriterKind.ARROW_ROWS not in feature.writable_by or feature.writable_by >= LOG_ONLY, (
+            feature.name
+        )
     filled = {"allowColumnDefaults", "columnMapping", "generatedColumns", "identityColumns", "typeWidening"}
     for name in filled:
         assert FEATURES[name].writable_by == WITHOUT_SPARK
-    assert WITHOUT_SPARK < ALL_SURFACES
+    assert WITHOUT_SPARK < ALL_WRITER_KINDS
     assert LOG_ONLY < ROWS_WITHOUT_SPARK < WITHOUT_SPARK
 
 
 def test_the_error_says_which_surfaces_could() -> None:
     with pytest.raises(UnsupportedTableFeatureError) as caught:
-        require_write_support(*declared("generatedColumns"), surface=Surface.SPARK_ROWS, operation="append")
+        require_write_support(
+            *declared("generatedColumns"), writer_kind=WriterKind.SPARK_ROWS, operation="append"
+        )
     assert caught.value.cause.endswith("does not support for rows from Spark (spark_jobs.write).")
     able = (
         "changes of the definition, rows from Arrow (write_deltalake), rewriting files (compaction, "
@@ -120,7 +124,7 @@ def test_the_error_says_which_surfaces_could() -> None:
     assert f"to such a table: {able} and vacuum." in caught.value.fix
     unknown = protocol(min_writer_version=7, writer_features=frozenset({"future"}))
     with pytest.raises(UnsupportedTableFeatureError) as caught:
-        require_write_support(unknown, metadata(), surface=Surface.MERGE)
+        require_write_support(unknown, metadata(), writer_kind=WriterKind.MERGE)
     assert caught.value.fix.endswith("with it.")
 
 
@@ -134,17 +138,17 @@ def test_features_that_bind_together_leave_what_all_of_them_allow() -> None:
         min_reader_version=3, min_writer_version=7, reader_features=frozenset(), writer_features=names
     )
     with pytest.raises(UnsupportedTableFeatureError) as caught:
-        require_write_support(listed, given, surface=Surface.ARROW_ROWS)
+        require_write_support(listed, given, writer_kind=WriterKind.ARROW_ROWS)
     assert caught.value.fix.endswith("to such a table: checkpoints.")
 
 
 def test_surfaces_in_words() -> None:
     assert in_words(()) == ""
-    assert in_words([Surface.VACUUM]) == "vacuum"
-    assert in_words([Surface.VACUUM, Surface.MERGE]) == "MERGE and vacuum"
+    assert in_words([WriterKind.VACUUM]) == "vacuum"
+    assert in_words([WriterKind.VACUUM, WriterKind.MERGE]) == "MERGE and vacuum"
 
 
-@pytest.mark.parametrize("name", listed_by(Surface.CHECKPOINT))
+@pytest.mark.parametrize("name", listed_by(WriterKind.CHECKPOINT))
 def test_a_checkpoint_says_all_that_the_log_said(name: str, tmp_path: Path) -> None:
     """The commits are gone afterwards, so what the checkpoint lost would be missing."""
     log = LogBuilder(tmp_path)
@@ -180,9 +184,9 @@ def test_a_peer_goes_on_from_our_checkpoint_of_a_table_with_change_data(tmp_path
     assert sorted(PeerTable(uri).to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
     table.update_incremental()
     assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
-    for surface in (Surface.SPARK_ROWS, Surface.MERGE):
+    for writer_kind in (WriterKind.SPARK_ROWS, WriterKind.MERGE):
         with pytest.raises(UnsupportedTableFeatureError, match="changeDataFeed"):
-            Transaction.begin(table.snapshot, operation="WRITE", surface=surface)
+            Transaction.begin(table.snapshot, operation="WRITE", writer_kind=writer_kind)
     apply_compaction(table.snapshot, plan_compaction(table.snapshot))
     assert sorted(PeerTable(uri).to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
     assert pa.table(PeerTable(uri).load_cdf(starting_version=3).read_all()).num_rows == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delta_core.errors import StaleCommitError, VerificationError
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.stale_writer_guard import log_replaced
+from delta_core.transaction.log_tail_guard import log_replaced
 
 
 def other_log(snapshot: Snapshot) -> StaleCommitError | None:

@@ -15,7 +15,7 @@ from delta_core.storage.disk_cache import DiskCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptColumns:
+class DerivedColumns:
     """Batches by name, of one object.
 
     Attributes:
@@ -26,7 +26,7 @@ class KeptColumns:
     cache: DiskCache
     key: str
 
-    def of_content(self, digest: bytes) -> KeptColumns:
+    def of_content(self, digest: bytes) -> DerivedColumns:
         """Those of the very bytes that have a digest: a name and a time may come to mean others."""
         return replace(self, key=f"{self.key}\n{digest.hex()}")
 

@@ -10,18 +10,18 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.table_schema import table_schema
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.surface import Surface
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.writer_kind import WriterKind
 
 
-class Declaration:
+class TableDefinition:
     """A protocol and a metadata action, and what follows from them alone."""
 
     def __init__(self, protocol: Protocol, metadata: Metadata) -> None:
         self.protocol = protocol
         self.metadata = metadata
         self._schema: StructType | None = None
-        self._written_with: set[tuple[Surface, bool, bool]] = set()
+        self._written_with: set[tuple[WriterKind, bool, bool]] = set()
 
     def schema(self, *, where: str) -> StructType:
         """The table's schema. Raises as `table_schema`, which `where` is for."""
@@ -40,16 +40,16 @@ class Declaration:
         return TableProperties.of(self.metadata.configuration)
 
     def require_writable(
-        self, *, surface: Surface, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
+        self, *, writer_kind: WriterKind, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
     ) -> None:
         """Refuse as `require_write_support`, which need not look twice at what it let pass."""
-        facts = (surface, has_deletion_vectors, has_v2_checkpoint)
+        facts = (writer_kind, has_deletion_vectors, has_v2_checkpoint)
         if facts in self._written_with:
             return
         require_write_support(
             self.protocol,
             self.metadata,
-            surface=surface,
+            writer_kind=writer_kind,
             has_deletion_vectors=has_deletion_vectors,
             has_v2_checkpoint=has_v2_checkpoint,
             operation=operation,
@@ -57,7 +57,7 @@ class Declaration:
         self._written_with.add(facts)
 
 
-def unlisted_vector(operation: str, *, where: str) -> CorruptLogError:
+def unlisted_deletion_vector(operation: str, *, where: str) -> CorruptLogError:
     """The error of a deletion vector that the protocol does not speak of."""
     return CorruptLogError(
         f"Cannot {operation}: a live file of {where} has a deletion vector, and the protocol does not list "

@@ -20,7 +20,7 @@ _lent: dict[str, list[LogStore]] = {}
 
 
 @contextmanager
-def lent_to_tasks(*stores: LogStore) -> Iterator[None]:
+def lend_to_tasks(*stores: LogStore) -> Iterator[None]:
     """While the context lasts, `task_store` gives these stores for their URIs, in any thread.
 
     Of several with one URI it gives the last.
@@ -33,9 +33,9 @@ def lent_to_tasks(*stores: LogStore) -> Iterator[None]:
     finally:
         with _lock:
             for store in stores:
-                lent = _lent[store.uri]
-                lent.remove(store)
-                if not lent:
+                task_stores = _lent[store.uri]
+                task_stores.remove(store)
+                if not task_stores:
                     del _lent[store.uri]
 
 
