@@ -24,13 +24,13 @@ EXEMPT = ("docs/adr/",)
 
 WORDS: dict[str, str] = {
     r"texts": "strings",
-    r"(?:a|an|any|each|this|that|the|its|as|of|no|is) text(?!(?: |-)(?:file|editor|form))": "string, or SQL text, JSON text",
+    r"(?:a|an|any|each|this|that|the|its|as|of|no|is) text(?!(?: |-)(?:file|editor|form))": "string, SQL text",
     r"(?<!deletion )(?<!deletion-)(?<!test )(?<!writer )vectors?": "deletion vector(s)",
     r"figures?": "metrics, numbers",
     r"whoever|whichever|whatever becomes": "the caller, the writer, a reader, any",
     r"nobody|somebody|anybody|nobody's|somebody's": "no writer, another writer, a caller",
     r"(?:is|are|was|were|be) none": "is not a ...; there is no ...",
-    r"(?:is|are|was|were) no (?!longer|more|less|later|earlier|older|newer)\w+": "is not a ..., there is no ...",
+    r"(?:is|are|was|were) no (?!longer|more|less|later|earlier|older|newer)\w+": "is not a ..., has no ...",
     r"tells?|told": "shows, records, reports, states",
     r"says?|said|saying": "states, records, names, specifies, contains",
     r"(?:goes|go|went|going|gone) on": "continues",
